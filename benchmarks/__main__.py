@@ -10,7 +10,7 @@ from importlib import import_module
 from pathlib import Path
 
 from benchmarks import harness, results
-from benchmarks.harness import Asked, Options, Study
+from benchmarks.harness import Options, RunRequest, Study
 from benchmarks.studies import STUDIES
 
 
@@ -39,26 +39,28 @@ def main() -> None:
     parser.add_argument("--results", type=Path, default=results.FOLDER, help="where to keep them")
     parser.add_argument("--write-table", action="store_true", help="into the page that has it")
     parser.add_argument("--one", nargs=2, help=argparse.SUPPRESS)
-    given = parser.parse_args()
+    arguments = parser.parse_args()
     # SIGTERM would end this process without the servers that it has started.
     signal.signal(signal.SIGTERM, lambda *_: sys.exit(128 + signal.SIGTERM))
-    study = study_of(given.name)
-    seeds = [int(seed) for seed in given.seeds.split(",")] if given.seeds else study.seeds
-    options = Options(given.data, given.rows, seeds[0], given.limit_seconds)
+    study = study_of(arguments.name)
+    seeds = [int(seed) for seed in arguments.seeds.split(",")] if arguments.seeds else study.seeds
+    options = Options(arguments.data, arguments.rows, seeds[0], arguments.limit_seconds)
     with harness.one_thread():
-        if given.one:
-            harness.run_one(study, (given.one[0], given.one[1]), options)
+        if arguments.one:
+            harness.run_one(study, (arguments.one[0], arguments.one[1]), options)
             return
-        asked = Asked(given.name, options, seeds, given.only, given.again, given.results)
-        kept = harness.run(study, asked)
-    if not kept.results:
+        request = RunRequest(
+            arguments.name, options, seeds, arguments.only, arguments.again, arguments.results
+        )
+        measured = harness.run(study, request)
+    if not measured.results:
         return
-    print(f"\n{study.table(kept)}")
-    if given.rows is None:
-        study.draw(kept)
-    if given.write_table:
-        study.page.write_text(written(study.page.read_text(), given.name))
-        results.forget_typed(given.name)
+    print(f"\n{study.table(measured)}")
+    if arguments.rows is None:
+        study.draw(measured)
+    if arguments.write_table:
+        study.page.write_text(written(study.page.read_text(), arguments.name))
+        results.forget_typed(arguments.name)
 
 
 if __name__ == "__main__":

@@ -45,9 +45,9 @@ def platt(window: int) -> Method:
     """Platt's scaling of the last decisions."""
     last: list[Scaling | None] = [None]
 
-    def method(scores: Floats, codes: Codes, asked: Floats) -> Floats:
+    def method(scores: Floats, codes: Codes, new_scores: Floats) -> Floats:
         scaling = last[0] = fitted(last[0], scores[-window:], codes[-window:])
-        return probabilities(scaling, asked)
+        return probabilities(scaling, new_scores)
 
     return method
 
@@ -55,15 +55,18 @@ def platt(window: int) -> Method:
 def one_against_the_rest(fit: Callable[[Floats, Floats, Floats], Floats]) -> Method:
     """Return a method for two classes, for any number of them."""
 
-    def method(scores: Floats, codes: Codes, asked: Floats) -> Floats:
+    def method(scores: Floats, codes: Codes, new_scores: Floats) -> Floats:
         kept, y = scores[-WINDOW:], codes[-WINDOW:]
-        if asked.shape[1] == 2:
-            of_one = fit(
-                kept[:, 1] - kept[:, 0], (y == 1).astype(np.float64), asked[:, 1] - asked[:, 0]
+        if new_scores.shape[1] == 2:
+            positive = fit(
+                kept[:, 1] - kept[:, 0],
+                (y == 1).astype(np.float64),
+                new_scores[:, 1] - new_scores[:, 0],
             )
-            return np.stack([1.0 - of_one, of_one], axis=1)
+            return np.stack([1.0 - positive, positive], axis=1)
         columns = [
-            fit(kept[:, k], (y == k).astype(np.float64), asked[:, k]) for k in range(asked.shape[1])
+            fit(kept[:, k], (y == k).astype(np.float64), new_scores[:, k])
+            for k in range(new_scores.shape[1])
         ]
         p = np.maximum(np.stack(columns, axis=1), 1e-9)
         return np.asarray(p / p.sum(axis=1, keepdims=True))
@@ -71,26 +74,26 @@ def one_against_the_rest(fit: Callable[[Floats, Floats, Floats], Floats]) -> Met
     return method
 
 
-def sigmoid(scores: Floats, y: Floats, asked: Floats) -> Floats:
+def sigmoid(scores: Floats, y: Floats, new_scores: Floats) -> Floats:
     """scikit-learn's."""
     a, b = _sigmoid_calibration(scores, y)
-    return np.asarray(1.0 / (1.0 + np.exp(np.clip(a * asked + b, -700.0, 700.0))))
+    return np.asarray(1.0 / (1.0 + np.exp(np.clip(a * new_scores + b, -700.0, 700.0))))
 
 
-def isotonic(scores: Floats, y: Floats, asked: Floats) -> Floats:
+def isotonic(scores: Floats, y: Floats, new_scores: Floats) -> Floats:
     """scikit-learn's."""
-    return np.asarray(IsotonicRegression(out_of_bounds="clip").fit(scores, y).predict(asked))
+    return np.asarray(IsotonicRegression(out_of_bounds="clip").fit(scores, y).predict(new_scores))
 
 
-def venn_abers(scores: Floats, y: Floats, asked: Floats) -> Floats:
+def venn_abers(scores: Floats, y: Floats, new_scores: Floats) -> Floats:
     """p1 / (1 - p0 + p1) of isotonic fits that hold the row to be of either class."""
-    grid, p = np.unique(np.quantile(asked, np.linspace(0.0, 1.0, 24))), []
+    grid, p = np.unique(np.quantile(new_scores, np.linspace(0.0, 1.0, 24))), []
     for x in grid:
         p0, p1 = (
             isotonic(np.append(scores, x), np.append(y, of), np.array([x]))[0] for of in (0.0, 1.0)
         )
         p.append(p1 / (1.0 - p0 + p1))
-    return np.asarray(np.interp(asked, grid, p))
+    return np.asarray(np.interp(new_scores, grid, p))
 
 
 METHODS: dict[str, Callable[[], Method]] = {
@@ -162,11 +165,11 @@ def judged(make: Callable[[], Method], decided: Decisions, _: Options) -> Figure
         before = slice(max(0, at - 2000), at)
         parts.append(method(scores[before], codes[before], scores[at : at + PERIOD]))
     p, y = np.concatenate(parts), codes[FIRST:]
-    of_label, top, right = p[np.arange(len(y)), y], p.max(axis=1), p.argmax(axis=1) == y
-    brier = np.mean((p**2).sum(axis=1) - 2.0 * of_label + 1.0)
+    label_probability, top, right = p[np.arange(len(y)), y], p.max(axis=1), p.argmax(axis=1) == y
+    brier = np.mean((p**2).sum(axis=1) - 2.0 * label_probability + 1.0)
     place = np.minimum((10.0 * top).astype(int), 9)
     error = np.abs(np.bincount(place, top, 10) - np.bincount(place, right, 10)).sum() / len(y)
-    loss = -np.log(np.maximum(of_label, LEAST)).mean()
+    loss = -np.log(np.maximum(label_probability, LEAST)).mean()
     return {"log_loss": float(loss), "brier": float(brier), "error": float(error)}
 
 
@@ -178,8 +181,8 @@ def cell(figures: list[Figures]) -> str:
 def table(kept: Results) -> str:
     """Return scores by stream and head, and their means."""
     heads = crossed(kept, cell, "stream, head")
-    of_all = [[kept.of(method, data)[0] for data in kept.data] for method in kept.contenders]
-    return f"{heads}\n| mean | {' | '.join(map(cell, of_all))} |"
+    means = [[kept.of(method, data)[0] for data in kept.data] for method in kept.contenders]
+    return f"{heads}\n| mean | {' | '.join(map(cell, means))} |"
 
 
 def regressions(name: str, options: Options) -> tuple[Floats, Floats]:

@@ -215,9 +215,9 @@ def regression_table(results: list[Result]) -> Table:
             continue
         y = stream.y
         mean = f"{np.abs(mean_so_far(y) - y[1:]).mean():.1f}"
-        of_held = f"{np.abs(stream.y_held - y.mean()).mean():.1f}"
+        held_back_error = f"{np.abs(stream.y_held - y.mean()).mean():.1f}"
         again = f"{np.abs(last_again(y) - y[1:]).mean():.1f}"
-        grid.add_row("", "[italic]running mean[/]", "", mean, "", of_held)
+        grid.add_row("", "[italic]running mean[/]", "", mean, "", held_back_error)
         grid.add_row("", "[italic]last number[/]", "", again, "", "", end_section=True)
     return grid
 
@@ -250,8 +250,13 @@ def kept(results: list[Result]) -> list[dict[str, Any]]:
         rows.append({"stream": stream.name, "by": score.head, **figures, "size": size})
         if score.head == HEADS[-1]:
             y, most_frequent = stream.y, np.bincount(stream.y).argmax()
-            for rule, said in (("majority", majority_so_far(y)), ("last label", last_again(y))):
-                rows.append({"stream": stream.name, "by": rule, "right": np.mean(said == y[1:])})
+            for rule, predictions in (
+                ("majority", majority_so_far(y)),
+                ("last label", last_again(y)),
+            ):
+                rows.append(
+                    {"stream": stream.name, "by": rule, "right": np.mean(predictions == y[1:])}
+                )
             rows[-2]["held_back"] = np.mean(stream.y_held == most_frequent)
     return rows
 

@@ -71,7 +71,7 @@ class Study(NamedTuple):
     page: Path = results.PAGE
 
 
-class Asked(NamedTuple):
+class RunRequest(NamedTuple):
     """The arguments of a run; only: contenders and sets of data whose pair has this text."""
 
     name: str
@@ -82,36 +82,38 @@ class Asked(NamedTuple):
     folder: Path = results.FOLDER
 
 
-def run(study: Study, asked: Asked) -> Results:
+def run(study: Study, request: RunRequest) -> Results:
     """Measure what is not kept yet, and return all that is kept."""
-    kept = {result.key for result in results.read(asked.name, asked.folder)}
+    kept = {result.key for result in results.read(request.name, request.folder)}
     for data in study.data:
-        for seeds in [asked.seeds] if study.rounds else [[seed] for seed in asked.seeds]:
+        for seeds in [request.seeds] if study.rounds else [[seed] for seed in request.seeds]:
             wanted = [
                 (seed, contender)
                 for seed in seeds
                 for contender in study.contenders
-                if asked.only in f"{contender} on {data}" and study.takes(contender, data)
-                if asked.again or (contender, data, seed, asked.options.rows) not in kept
+                if request.only in f"{contender} on {data}" and study.takes(contender, data)
+                if request.again or (contender, data, seed, request.options.rows) not in kept
             ]
             if wanted:
                 try:
-                    _run_on(study, data, wanted, asked)
+                    _run_on(study, data, wanted, request)
                 except LEFT_OUT as missing:
                     print(f"{data} is left out: {missing}", flush=True)
-    return read(study, asked.name, asked.options.rows, asked.folder)
+    return read(study, request.name, request.options.rows, request.folder)
 
 
-def _run_on(study: Study, data: str, wanted: Sequence[tuple[int, str]], asked: Asked) -> None:
+def _run_on(
+    study: Study, data: str, wanted: Sequence[tuple[int, str]], request: RunRequest
+) -> None:
     """Measure contenders on a set of data, and keep each result."""
-    limit = study.limit if asked.options.limit is None else asked.options.limit
-    options = asked.options._replace(seed=wanted[0][0], limit=limit)
+    limit = study.limit if request.options.limit is None else request.options.limit
+    options = request.options._replace(seed=wanted[0][0], limit=limit)
     with nullcontext() if study.apart else _entered(study.data[data](options)) as loaded:
         for seed, name in wanted:
             options = options._replace(seed=seed)
             try:
                 if study.apart:
-                    figures = _apart(asked.name, data, name, options)
+                    figures = _apart(request.name, data, name, options)
                 else:
                     figures = _last(study.measure(study.contenders[name], loaded, options))
             except LEFT_OUT as missing:
@@ -119,7 +121,7 @@ def _run_on(study: Study, data: str, wanted: Sequence[tuple[int, str]], asked: A
                 continue
             print(f"{name} on {data}, {seed}: {figures}"[:_SHOWN], flush=True)
             result = Result(name, data, seed, options.rows, figures, facts())
-            results.keep(asked.name, result, asked.folder)
+            results.keep(request.name, result, request.folder)
 
 
 def _entered(loaded: Any) -> AbstractContextManager[Any]:

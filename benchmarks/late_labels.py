@@ -98,8 +98,8 @@ def adaptive_forest(stream: Stream) -> dict[int, Predicted]:
     for i, y in enumerate(stream.y.tolist()):
         for delay in DELAYS:
             if i + delay < len(rows):
-                said = model.predict_one(rows[i + delay])
-                predicted[delay][i + delay] = np.nan if said is None else said
+                answer = model.predict_one(rows[i + delay])
+                predicted[delay][i + delay] = np.nan if answer is None else answer
         model.learn_one(rows[i], y)
     return predicted
 
@@ -107,8 +107,8 @@ def adaptive_forest(stream: Stream) -> dict[int, Predicted]:
 def last_label(stream: Stream) -> dict[int, Predicted]:
     """As of `default_model`, of the last label or number that is known."""
     predicted = _nothing(stream)
-    for delay, said in predicted.items():
-        said[delay + 1 :] = stream.y[: len(said[delay + 1 :])]
+    for delay, answer in predicted.items():
+        answer[delay + 1 :] = stream.y[: len(answer[delay + 1 :])]
     return predicted
 
 
@@ -133,8 +133,8 @@ def _numbers(prediction: list[Any]) -> Predicted:
 def score(stream: Stream, predicted: Predicted, delay: int) -> Figures:
     """Return the score with a delay, its error, and its rows; what is not predicted is wrong."""
     counted = slice(delay + BEFORE, None)
-    said, y = predicted[counted], stream.y[counted]
-    each = np.abs(said - y) if stream.regression else 100.0 * (said == y)
+    answer, y = predicted[counted], stream.y[counted]
+    each = np.abs(answer - y) if stream.regression else 100.0 * (answer == y)
     return {
         "mean": float(each.mean()),
         "error": float(each.std() / np.sqrt(len(each))),
@@ -147,7 +147,7 @@ def measure(walk: Walk, stream: Stream, options: Options) -> Figures:
     del options
     with one_thread():
         predictions = walk(stream)
-    return {str(delay): score(stream, said, delay) for delay, said in predictions.items()}
+    return {str(delay): score(stream, answer, delay) for delay, answer in predictions.items()}
 
 
 def table(kept: Results) -> str:

@@ -101,8 +101,8 @@ def online(stream: Stream, learner: Any) -> Values:
     return np.concatenate(predicted)
 
 
-def of_river(name: str, stream: Stream, seconds: float) -> Values:
-    """What one of River's learners says of the first samples, as many as there is time for."""
+def predict_with_river(name: str, stream: Stream, seconds: float) -> Values:
+    """Return a River learner's predictions of the first samples, as many as there is time for."""
     from river import preprocessing
 
     model, predicted = preprocessing.StandardScaler() | river_learners(True)[name](0), []
@@ -116,21 +116,21 @@ def of_river(name: str, stream: Stream, seconds: float) -> Values:
     return np.array(predicted)
 
 
-def of_width(make: Callable[[Kernel], Any], stream: Stream, _: float) -> Values:
+def predict_with_widths(make: Callable[[Kernel], Any], stream: Stream, _: float) -> Values:
     """Predictions of a learner whose kernel's width is P2's estimate."""
     return online(stream, AutoGamma(lambda gamma: make(Kernel("rbf", gamma))))
 
 
 Learning = Callable[[Stream, float], Values]
 ONLINE: dict[str, Learning] = {
-    "working set": partial(of_width, partial(RegressionSet, max_size=5000)),
-    "C 10": partial(of_width, partial(RegressionSet, C=10.0, max_size=5000)),
-    "at most 1,000": partial(of_width, partial(RegressionSet, max_size=1000)),
-    "ASSET": partial(of_width, partial(Asset, task="regression", horizon="auto")),
+    "working set": partial(predict_with_widths, partial(RegressionSet, max_size=5000)),
+    "C 10": partial(predict_with_widths, partial(RegressionSet, C=10.0, max_size=5000)),
+    "at most 1,000": partial(predict_with_widths, partial(RegressionSet, max_size=1000)),
+    "ASSET": partial(predict_with_widths, partial(Asset, task="regression", horizon="auto")),
     "the bank alone": lambda stream, _: online(stream, AdaptiveRegressor(stream.X.shape[1])),
     # Of River's learners those that are best on one of the sets.
-    "KNN (River)": partial(of_river, "KNN"),
-    "ARF (River)": partial(of_river, "ARF"),
+    "KNN (River)": partial(predict_with_river, "KNN"),
+    "ARF (River)": partial(predict_with_river, "ARF"),
 }
 
 

@@ -151,7 +151,7 @@ def over_websockets(packed: bool, place: Place, seed: int) -> Load:
 
 
 @contextmanager
-def of_spec(spec: dict[str, Any], options: Options) -> Iterator[Place]:
+def learning_places(spec: dict[str, Any], options: Options) -> Iterator[Place]:
     """A server with a model whose set is full."""
     n = min(BATCH_SAMPLES, options.rows or BATCH_SAMPLES)
     with tempfile.TemporaryDirectory() as folder, wolfstream(Path(folder) / "data") as ours:
@@ -243,10 +243,10 @@ def with_workers(spec: dict[str, Any], options: Options) -> Iterator[Place]:
         bare = stack.enter_context(uvicorn("benchmarks.bare:app", folder / "bare.log"))
         servers = {"bare": bare}
         for server, workers in WORKERS.items():
-            own = folder / f"of{workers}"
-            own.mkdir()
+            worker_folder = folder / f"of{workers}"
+            worker_folder.mkdir()
             environment = os.environ | {"WOLFSTREAM_WORKERS": str(workers)}
-            started = wolfstream(own / "data", environment=environment)
+            started = wolfstream(worker_folder / "data", environment=environment)
             servers[server] = stack.enter_context(started)
             full_model(servers[server].url, "m", spec, SMALL)
         n = min(4_000, options.rows or 4_000)
@@ -257,14 +257,14 @@ def paced(server: str, learning: bool, place: Place, seed: int) -> Load:
     """Predict at a fixed pace, while nothing else happens or while four connections learn."""
     url, n = place.servers[server].url, min(PACED, place.n)
     samples = two_classes(n, seed)
-    asked = predict_requests("/v1/models/m/predict", samples)
+    requests = predict_requests("/v1/models/m/predict", samples)
     if not learning:
-        return post_at_rate(url, asked, PACE, 8)
+        return post_at_rate(url, requests, PACE, 8)
     ended, taught = threading.Event(), learn_requests("/v1/models/m/samples", samples)
     beside = threading.Thread(target=saturate, args=(url, taught, 4, ended.is_set))
     beside.start()
     try:
-        return post_at_rate(url, asked, PACE, 8)
+        return post_at_rate(url, requests, PACE, 8)
     finally:
         ended.set()
         beside.join()
@@ -320,7 +320,7 @@ STUDIES = {
             "256 samples as JSON": partial(post_batches, LARGE_BATCH, False),
             "256 samples as MessagePack": partial(post_batches, LARGE_BATCH, True),
         },
-        {name: partial(of_spec, spec) for name, spec in SPECS.items()},
+        {name: partial(learning_places, spec) for name, spec in SPECS.items()},
         measure,
         partial(table, unit="samples/s", size=batch_size),
         seeds=ROUNDS,

@@ -141,8 +141,8 @@ def _cell(figures: list[Figures]) -> str:
 
 def windows(kept: Results, learner: str, data: str) -> NDArray[Any]:
     """Return the windows of a learner, the mean over seeds; empty where it did not finish."""
-    own = [each["windows"] for each in finished(kept, learner, data)]
-    return np.mean(own, axis=0) if own else np.empty(0)
+    windows = [each["windows"] for each in finished(kept, learner, data)]
+    return np.mean(windows, axis=0) if windows else np.empty(0)
 
 
 def draw(kept: Results) -> None:

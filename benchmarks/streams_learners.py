@@ -38,7 +38,7 @@ def learners(regression: bool) -> dict[str, Run]:
         DEFAULT: _default,
         LAST: lambda stream, _: np.concatenate([[np.nan], stream.y[:-1].astype(np.float64)]),
         PLAIN: lambda stream, _: (running_mean if stream.regression else majority)(stream.y),
-        **{name: _of_river(name) for name in river_learners(regression)},
+        **{name: _river_run(name) for name in river_learners(regression)},
     }
 
 
@@ -81,8 +81,10 @@ def _default(stream: Stream, seconds: float) -> NDArray[np.float64]:
         else:
             X = np.ascontiguousarray(stream.X[part])
         y = stream.y[part]
-        said = model.absorb(head, Samples(X, y if stream.regression else y.tolist())).prediction
-        return np.array([np.nan if value is None else value for value in said])
+        predictions = model.absorb(
+            head, Samples(X, y if stream.regression else y.tolist())
+        ).prediction
+        return np.array([np.nan if value is None else value for value in predictions])
 
     return _in_blocks(stream, absorb, seconds)
 
@@ -98,7 +100,7 @@ def _in_blocks(
     return np.concatenate(answers).astype(np.float64)
 
 
-def _of_river(name: str) -> Run:
+def _river_run(name: str) -> Run:
     def run(stream: Stream, seconds: float) -> NDArray[np.float64]:
         classes = 0 if stream.regression else int(stream.y.max()) + 1
         model, answers = river_learners(stream.regression)[name](classes), []

@@ -65,7 +65,7 @@ def default_model(stream: Unlike) -> Predicted:
     return predicted
 
 
-def of_river(make: Callable[[bool, bool], Any]) -> Learning:
+def river_learning(make: Callable[[bool, bool], Any]) -> Learning:
     """Return a runner of a River learner. make: gets `regression`, and whether classes are two."""
 
     def run(stream: Unlike, seconds: float) -> Predicted | None:
@@ -130,7 +130,7 @@ def target_means(stream: Unlike, seconds: float) -> Predicted | None:
         model = linear_model.LinearRegression() if regression else linear_model.LogisticRegression()
         return features | preprocessing.StandardScaler() | model if regression or two else None
 
-    return of_river(make)(stream, seconds)
+    return river_learning(make)(stream, seconds)
 
 
 def encoded() -> Any:
@@ -153,11 +153,11 @@ def adaptive_forest(regression: bool, _: bool) -> Any:
 
 LEARNERS: dict[str, Learning] = {
     "default": lambda stream, _: default_model(stream),
-    "linear": of_river(linear),
-    "HAT": of_river(adaptive_tree),
-    "ARF 10": of_river(adaptive_forest),
-    "KNN": of_river(nearest),
-    "GaussianNB": of_river(gaussian),
+    "linear": river_learning(linear),
+    "HAT": river_learning(adaptive_tree),
+    "ARF 10": river_learning(adaptive_forest),
+    "KNN": river_learning(nearest),
+    "GaussianNB": river_learning(gaussian),
     "target means": target_means,
     "last again": lambda stream, _: [None, *stream.y[:-1].tolist()],
     "majority or mean": lambda stream, _: (running_mean if stream.regression else majority)(

@@ -48,9 +48,9 @@ def wrong_labels(random: Random) -> Unlike:
 def many_words(random: Random) -> Unlike:
     """Two columns of texts, of 400 and 40 values with an effect each, and two numbers."""
     n, effects = 6000, (random.normal(size=400), random.normal(size=40))
-    codes = [random.integers(0, len(one), n) for one in effects]
+    codes = [random.integers(0, len(effect), n) for effect in effects]
     X = random.normal(size=(n, 2))
-    value = sum(one[code] for one, code in zip(effects, codes, strict=True)) + X[:, 0]
+    value = sum(effect[code] for effect, code in zip(effects, codes, strict=True)) + X[:, 0]
     rows = [
         {"user": f"u{a}", "place": f"p{b}", "u": u, "v": v}
         for a, b, (u, v) in zip(*(code.tolist() for code in codes), X.tolist(), strict=True)

@@ -27,7 +27,7 @@ def mixed_cells(random: Random) -> Unlike:
     }
     kept = random.random((n, len(cells))) > 0.125
     rows = [
-        {name: cells[name][i] for name, there in zip(cells, kept[i], strict=True) if there}
+        {name: cells[name][i] for name, is_kept in zip(cells, kept[i], strict=True) if is_kept}
         for i in range(n)
     ]
     return Unlike(rows, (value + 0.5 * random.normal(size=n) > 0.0).astype(np.int64))
@@ -95,8 +95,8 @@ def _named(texts: dict[str, Any], X: Any = None) -> list[dict[str, Any]]:
     numbers = np.empty((len(next(iter(texts.values()))), 0)) if X is None else X
     return [
         {name: f"{name} {value}" for name, value in zip(texts, row, strict=True)}
-        | {f"x{j}": number for j, number in enumerate(of_row)}
-        for row, of_row in zip(
+        | {f"x{j}": number for j, number in enumerate(numbers)}
+        for row, numbers in zip(
             zip(*(column.tolist() for column in texts.values()), strict=True),
             numbers.tolist(),
             strict=True,

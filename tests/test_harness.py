@@ -7,7 +7,7 @@ import pytest
 
 from benchmarks import harness, results
 from benchmarks.datasets import MissingSet
-from benchmarks.harness import Asked, Options, Study
+from benchmarks.harness import Options, RunRequest, Study
 from benchmarks.results import Figures, crossed, mean
 
 ROWS = 3
@@ -38,41 +38,49 @@ def study(calls: list[tuple[str, int, int]]) -> Study:
 
 
 @pytest.fixture
-def asked(study: Study, tmp_path: Path) -> Asked:
-    return Asked("toy", Options(tmp_path), study.seeds, folder=tmp_path)
+def run_request(study: Study, tmp_path: Path) -> RunRequest:
+    return RunRequest("toy", Options(tmp_path), study.seeds, folder=tmp_path)
 
 
-def test_contenders_take_turns(study: Study, asked: Asked, calls: list[tuple[str, int, int]]):
-    kept = harness.run(study, asked)
+def test_contenders_take_turns(
+    study: Study, run_request: RunRequest, calls: list[tuple[str, int, int]]
+):
+    kept = harness.run(study, run_request)
     assert calls == [("a", 10, 1), ("b", 10, 1), ("a", 10, 2), ("b", 10, 2)]
     table = "| set | a | b |\n| --- | ---: | ---: |\n| ten | 11.5 | 11.5 |"
     assert study.table(kept) == table
 
 
-def test_kept_is_not_measured_again(study: Study, asked: Asked, calls: list[tuple[str, int, int]]):
-    harness.run(study, asked)
-    harness.run(study, asked)
+def test_kept_is_not_measured_again(
+    study: Study, run_request: RunRequest, calls: list[tuple[str, int, int]]
+):
+    harness.run(study, run_request)
+    harness.run(study, run_request)
     assert len(calls) == 4
-    harness.run(study, asked._replace(again=True, only="b on ten"))
+    harness.run(study, run_request._replace(again=True, only="b on ten"))
     assert calls[4:] == [("b", 10, 1), ("b", 10, 2)]
-    assert len(results.read("toy", asked.folder)) == 4
+    assert len(results.read("toy", run_request.folder)) == 4
 
 
-def test_short_runs_are_kept_apart(study: Study, asked: Asked):
-    harness.run(study, asked)
-    short = asked._replace(options=asked.options._replace(rows=ROWS), seeds=[1])
+def test_short_runs_are_kept_apart(study: Study, run_request: RunRequest):
+    harness.run(study, run_request)
+    short = run_request._replace(options=run_request.options._replace(rows=ROWS), seeds=[1])
     assert len(harness.run(study, short).results) == 2
-    assert len(harness.read(study, "toy", None, asked.folder).results) == 4
+    assert len(harness.read(study, "toy", None, run_request.folder).results) == 4
 
 
-def test_missing_data_are_said(study: Study, asked: Asked, capsys: pytest.CaptureFixture[str]):
-    assert harness.run(study, asked).data == ["ten"]
+def test_missing_data_are_said(
+    study: Study, run_request: RunRequest, capsys: pytest.CaptureFixture[str]
+):
+    assert harness.run(study, run_request).data == ["ten"]
     assert "missing is left out: no such file" in capsys.readouterr().out
 
 
-def test_rounds_load_once(study: Study, asked: Asked):
+def test_rounds_load_once(study: Study, run_request: RunRequest):
     loads = []
-    harness.run(study._replace(data={"ten": lambda o: loads.append(o) or 10}, rounds=True), asked)
+    harness.run(
+        study._replace(data={"ten": lambda o: loads.append(o) or 10}, rounds=True), run_request
+    )
     assert len(loads) == 1
 
 

@@ -6,9 +6,8 @@ from typing import TYPE_CHECKING
 
 import click
 
-from wolfstream.service.cli.failures import Failure
-from wolfstream.service.cli.option_data import data_option
-from wolfstream.service.cli.option_fleet import open_fleet_at
+from wolfstream.service.cli.failures import as_failures
+from wolfstream.service.cli.options import data_option, fleet_option, open_fleet_at
 
 # numpy is imported when a command runs: help is quick.
 if TYPE_CHECKING:
@@ -18,15 +17,9 @@ if TYPE_CHECKING:
 
 @click.command()
 @data_option
-@click.option(
-    "--fleet",
-    metavar="URLS",
-    envvar="WOLFSTREAM_FLEET",
-    default="",
-    help="NATS servers of a fleet to copy instead of --data.  [WOLFSTREAM_FLEET]",
-)
+@fleet_option("NATS servers of a fleet to copy instead of --data.")
 @click.argument("directory", type=click.Path(path_type=Path))
-def backup(data: Path, fleet: str, directory: Path) -> None:
+def backup(data: Path, servers: str, directory: Path) -> None:
     """Copy a data directory, or a fleet, into DIRECTORY, also while it learns.
 
     The backup has everything that was acknowledged before it began, for all models, and the API
@@ -38,22 +31,17 @@ def backup(data: Path, fleet: str, directory: Path) -> None:
       wolfstream backup --data ./models /mnt/backups/monday
       wolfstream backup --fleet nats://a:4222,nats://b:4222 /mnt/backups/monday
     """  # noqa: D301  (click wants the control character)
-    if fleet:
-        with open_fleet_at(fleet) as member:
+    if servers:
+        with open_fleet_at(servers) as member:
             from wolfstream.service.fleet.api_keys import FleetKeys
             from wolfstream.service.fleet.exporting import back_up as back_up_fleet
 
             _print(directory, back_up_fleet(member, FleetKeys(member.nats), directory))
         return
-    from wolfstream.service.errors import StartupError, WolfstreamError
     from wolfstream.service.storage.backup import back_up
 
-    try:
+    with as_failures(directory):
         reaches = back_up(data, directory, also=(data / "keys.json",))
-    except (WolfstreamError, StartupError) as error:
-        raise Failure(str(error)) from None
-    except OSError as error:
-        raise Failure(f"{error.filename or directory}: {error.strerror or error}") from None
     _print(directory, reaches)
 
 
@@ -78,16 +66,11 @@ def restore(data: Path, directory: Path, to: str | None) -> None:
       wolfstream restore --data ./models-restored /mnt/backups/monday
       wolfstream restore --data ./earlier /mnt/backups/monday --to rooms@1200
     """  # noqa: D301  (click wants the control character)
-    from wolfstream.service.errors import StartupError, WolfstreamError
     from wolfstream.service.storage.restore import restore as restore_backup
 
     point = None if to is None else _read_point(to)
-    try:
+    with as_failures(data):
         reaches = restore_backup(directory, data, point)
-    except (WolfstreamError, StartupError) as error:
-        raise Failure(str(error)) from None
-    except OSError as error:
-        raise Failure(f"{error.filename or data}: {error.strerror or error}") from None
     _print(data, reaches)
 
 

@@ -1,21 +1,23 @@
-"""The progress of a command: a bar on a terminal, a line every few seconds elsewhere."""
+"""What commands show: progress, as a bar on a terminal or a line every few seconds, and tables."""
 
 import signal
+import sys
 import time
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from types import FrameType, TracebackType
 from typing import Self
 
 from rich.console import Console
 from rich.progress import BarColumn, Progress, ProgressColumn, TextColumn, TimeElapsedColumn
+from rich.table import Table
 
 from wolfstream.service.errors.visible_text import visible
 
 _LINE_SECONDS = 2.0
 
 
-class Frame:
+class ProgressDisplay:
     """Bars on a terminal; elsewhere lines, which the subclass prints when `line_is_due`."""
 
     def __init__(self, console: Console, *columns: ProgressColumn, transient: bool) -> None:
@@ -52,34 +54,42 @@ class Frame:
         return True
 
 
-class Bar(Frame):
+class Bar(ProgressDisplay):
     """One bar with a text that changes, which disappears at the end."""
 
-    def __init__(self, console: Console, title: str, words: str = "") -> None:
+    def __init__(self, title: str, text: str = "", console: Console | None = None) -> None:
         """Begin at 0.
 
         Args:
-            console: to print on.
             title: of the bar.
-            words: the text until `show` is called.
+            text: beside the bar until `show` is called.
+            console: to print on; None for standard error.
         """
         columns = (
             TextColumn("{task.description}", markup=False),
             BarColumn(),
-            TextColumn("{task.fields[words]}", markup=False),
+            TextColumn("{task.fields[text]}", markup=False),
             TimeElapsedColumn(),
         )
-        super().__init__(console, *columns, transient=True)
+        super().__init__(console or Console(stderr=True), *columns, transient=True)
         self._title = visible(title)
-        self._task = self.bars.add_task(self._title, total=1.0, words=words)
+        self._task = self.bars.add_task(self._title, total=1.0, text=text)
 
-    def show(self, share: float, words: str) -> None:
+    def show(self, share: float, text: str) -> None:
         """Show the share that is done, from 0 to 1, and a text."""
-        self.bars.update(self._task, completed=min(max(share, 0.0), 1.0), words=words)
+        self.bars.update(self._task, completed=min(max(share, 0.0), 1.0), text=text)
         if self.line_is_due():
             self.console.print(
-                f"{self._title}: {words}", highlight=False, markup=False, soft_wrap=True
+                f"{self._title}: {text}", highlight=False, markup=False, soft_wrap=True
             )
+
+
+def print_tables(tables: Iterable[Table]) -> None:
+    """Print tables on standard output, 200 columns wide where that is no terminal."""
+    # A pipe has no width, so rich would wrap the tables at 80 columns.
+    console = Console(width=None if sys.stdout.isatty() else 200, highlight=False)
+    for table in tables:
+        console.print(table)
 
 
 class Interruption:

@@ -5,16 +5,9 @@ from pathlib import Path
 import click
 
 from wolfstream.service.cli.failures import Failure
-from wolfstream.service.cli.option_fleet import open_fleet_at
+from wolfstream.service.cli.options import fleet_option, open_fleet_at
 
-_servers = click.option(
-    "--fleet",
-    "servers",
-    metavar="URLS",
-    envvar="WOLFSTREAM_FLEET",
-    required=True,
-    help="NATS servers, separated by commas.  [WOLFSTREAM_FLEET]",
-)
+_servers = fleet_option("NATS servers, separated by commas.", required=True)
 
 
 @click.group()

@@ -1,14 +1,19 @@
 """The command `wolfstream keys`: the API keys of a server."""
 
-import re
 from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import click
 
-from wolfstream.service.cli.failures import Failure
-from wolfstream.service.cli.option_data import data_option
+from wolfstream.service.cli.failures import as_failures
+from wolfstream.service.cli.options import (
+    MODEL_NAME,
+    NAME_RULE,
+    data_option,
+    fleet_errors,
+    fleet_option,
+)
 from wolfstream.service.cli.tables import table
 
 # pydantic is imported when a command runs: help is quick.
@@ -17,50 +22,33 @@ if TYPE_CHECKING:
 
     from wolfstream.service.access.keys import ApiKeys, Key
 
-# A key's name follows the rule for models' names.
-_NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,62}")
+_fleet = fleet_option("NATS servers of a fleet, to manage its keys instead.")
 
 
 def _check_name(_: click.Context, __: click.Parameter, value: str | None) -> str:
     """Return the value if a model's name could begin with it; an absent value is empty."""
-    if value is None:
-        return ""
-    if not _NAME.fullmatch(value):
-        raise click.BadParameter(
-            f"{value!r} is not a name: use at most 63 letters, digits, . _ -, the first one a "
-            "letter or digit"
-        )
-    return value
-
-
-_fleet = click.option(
-    "--fleet",
-    metavar="URLS",
-    envvar="WOLFSTREAM_FLEET",
-    default="",
-    help="NATS servers of a fleet, to manage its keys instead.  [WOLFSTREAM_FLEET]",
-)
+    if value is not None and not MODEL_NAME.fullmatch(value):
+        raise click.BadParameter(f"{value!r} is not a name: {NAME_RULE}")
+    return value or ""
 
 
 @contextmanager
-def _stored_keys(data: Path, fleet: str) -> "Iterator[ApiKeys]":
+def _stored_keys(data: Path, servers: str) -> "Iterator[ApiKeys]":
     """Yield the keys of a data directory or fleet; their errors become Failures."""
-    from wolfstream.service.access.key_file import KeyFile
-    from wolfstream.service.access.keys import KeysError
-    from wolfstream.service.errors import StartupError
+    if not servers:
+        from wolfstream.service.access.key_file import KeyFile
 
-    try:
-        if not fleet:
+        with as_failures(data):
             yield KeyFile(data)
-            return
+        return
+    from wolfstream.service.settings import Settings
+
+    with fleet_errors():
         from wolfstream.service.fleet.opening import keys_at
-        from wolfstream.service.settings import Settings
         from wolfstream.service.web.nats_login import nats_login
 
-        with keys_at(fleet.split(","), nats_login(Settings())) as keys:
+        with keys_at(servers.split(","), nats_login(Settings())) as keys:
             yield keys
-    except (KeysError, StartupError) as error:
-        raise Failure(str(error)) from None
 
 
 @click.group()
@@ -120,11 +108,11 @@ def keys() -> None:
     metavar="N",
     help="Rows to learn or predict, on average; more are refused with 429.  [default: any]",
 )
-def add(data: Path, fleet: str, **options: Any) -> None:
+def add(data: Path, servers: str, **options: Any) -> None:
     """Create a key and print it once."""
     from wolfstream.service.access.keys import add_key
 
-    with _stored_keys(data, fleet) as keys:
+    with _stored_keys(data, servers) as keys:
         key = add_key(keys, **options)
     click.echo(key)
     click.echo("Keep it: it cannot be shown again.", err=True)
@@ -133,10 +121,10 @@ def add(data: Path, fleet: str, **options: Any) -> None:
 @keys.command("list")
 @data_option
 @_fleet
-def list_(data: Path, fleet: str) -> None:
+def list_(data: Path, servers: str) -> None:
     """List the keys, without the keys themselves."""
-    with _stored_keys(data, fleet) as keys:
-        stored, place = keys.read(), keys.name if fleet else data
+    with _stored_keys(data, servers) as keys:
+        stored, place = keys.read(), keys.name if servers else data
     if not stored:
         clients = "anyone who reaches it" if stored is None else "no one"
         click.echo(f"No keys in {place}: a server there serves {clients}.", err=True)
@@ -156,10 +144,10 @@ def _row(key: "Key") -> tuple[str, ...]:
 @data_option
 @_fleet
 @click.argument("name")
-def revoke(data: Path, fleet: str, name: str) -> None:
+def revoke(data: Path, servers: str, name: str) -> None:
     """Revoke a key."""
     from wolfstream.service.access.keys import revoke_key
 
-    with _stored_keys(data, fleet) as keys:
+    with _stored_keys(data, servers) as keys:
         revoke_key(keys, name)
     click.echo(f"{name} is revoked; a running server refuses it within a second.", err=True)

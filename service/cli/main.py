@@ -1,11 +1,9 @@
 """The command `wolfstream`: serve models, replay files into them, train and use model files."""
 
 import os
-import re
 import textwrap
-from collections.abc import Callable
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import TYPE_CHECKING, Any
 
 import click
 from pydantic import ValidationError
@@ -15,6 +13,7 @@ from wolfstream.service.cli.failures import Failure
 from wolfstream.service.cli.fleet import fleet
 from wolfstream.service.cli.keys import keys
 from wolfstream.service.cli.models import models
+from wolfstream.service.cli.options import MODEL_NAME, NAME_RULE, Command
 from wolfstream.service.cli.predict import evaluate, predict
 from wolfstream.service.cli.replay import replay
 from wolfstream.service.cli.snapshot import snapshot
@@ -25,26 +24,23 @@ if TYPE_CHECKING:
     from pydantic.fields import FieldInfo
     from pydantic_core import ErrorDetails
 
-Command = TypeVar("Command", bound=Callable[..., Any])
-
-# The same as `spec.model.MODEL_NAME_PATTERN`; importing that module would make help slow.
-_MODEL_NAME = r"[A-Za-z0-9][A-Za-z0-9._-]{0,62}\Z"
-_ON_THE_COMMAND_LINE = (
-    *(
-        "host",
-        "port",
-        "insecure",
-        "tls_cert",
-        "tls_key",
-        "data",
-        "fleet",
-        "workers",
-        "advertise",
-        "threads",
-        "log_format",
-        "webhook",
-    ),
-)
+# Settings that have an option -> what stands for its value in the help; "" for a flag.
+_METAVARS = {
+    "host": "ADDRESS",
+    "port": "N",
+    "insecure": "",
+    "tls_cert": "FILE",
+    "tls_key": "FILE",
+    "data": "DIR",
+    "workers": "N",
+    "fleet": "URLS",
+    "advertise": "URL",
+    "threads": "N",
+    "log_format": "auto|text|json",
+    "webhook": "URL",
+}
+_BOUNDS = {"ge": "at least", "gt": "more than", "le": "at most"}
+_TYPES = {"int": "a whole number", "float": "a number", "bool": "true or false"}
 
 
 @click.group(
@@ -80,41 +76,33 @@ def _variable(name: str) -> str:
     return f"WOLFSTREAM_{name.upper()}"
 
 
-def _setting(name: str) -> Callable[[Command], Command]:
-    """Return an option for a field of Settings; a default here would hide the variable."""
-    field = Settings.model_fields[name]
-    text = f"{field.description}  [{_variable(name)}; default: {_default(field)}]"
-    if field.annotation is bool:
-        return click.option(_option(name), is_flag=True, default=None, help=text)
-    return click.option(_option(name), metavar=_METAVARS.get(name, "N"), help=text)
+def _settings_options(command: Command) -> Command:
+    """Add the options for fields of Settings; a default here would hide the variable."""
+    for name, metavar in reversed(_METAVARS.items()):
+        field = Settings.model_fields[name]
+        text = f"{field.description}  [{_variable(name)}; default: {_default(field)}]"
+        if metavar:
+            option = click.option(_option(name), metavar=metavar, help=text)
+        else:
+            option = click.option(_option(name), is_flag=True, default=None, help=text)
+        command = option(command)
+    return command
 
 
 def _option(name: str) -> str:
     return f"--{name.replace('_', '-')}"
 
 
-_METAVARS = {
-    "host": "ADDRESS",
-    "tls_cert": "FILE",
-    "tls_key": "FILE",
-    "data": "DIR",
-    "fleet": "URLS",
-    "advertise": "URL",
-    "log_format": "auto|text|json",
-    "webhook": "URL",
-}
-
-
 def _read_loads(_: click.Context, __: click.Parameter, values: tuple[str, ...]) -> dict[str, Path]:
     loads: dict[str, Path] = {}
     for value in values:
         name, equals, file = value.partition("=")
-        if not equals or not re.match(_MODEL_NAME, name):
+        if not equals or not MODEL_NAME.fullmatch(name):
             name, file = Path(value).stem, value
-        if not re.match(_MODEL_NAME, name) or not file:
+        if not MODEL_NAME.fullmatch(name) or not file:
             raise click.BadParameter(
-                f"{value!r}: {name!r} cannot be the name of a model (at most 63 letters, digits, "
-                ". _ -); give another one as NAME=FILE"
+                f"{value!r}: {name!r} cannot be the name of a model: {NAME_RULE}; give another "
+                "one as NAME=FILE"
             )
         if name in loads:
             raise click.BadParameter(f"{name!r} is given twice; give other names as NAME=FILE")
@@ -132,7 +120,7 @@ def _other_settings() -> str:
     lines = [
         f"  {_variable(name)}\n{_indented(f'{field.description} Default: {_default(field)}.')}"
         for name, field in Settings.model_fields.items()
-        if name not in _ON_THE_COMMAND_LINE
+        if name not in _METAVARS
     ]
     return "\b\nSettings that only a variable sets:\n" + "\n".join(lines)
 
@@ -143,18 +131,7 @@ def _indented(text: str) -> str:
 
 
 @main.command(epilog=_other_settings())
-@_setting("host")
-@_setting("port")
-@_setting("insecure")
-@_setting("tls_cert")
-@_setting("tls_key")
-@_setting("data")
-@_setting("workers")
-@_setting("fleet")
-@_setting("advertise")
-@_setting("threads")
-@_setting("log_format")
-@_setting("webhook")
+@_settings_options
 @click.option(
     "--load",
     "loads",
@@ -202,7 +179,7 @@ def serve(
         _check_variables()
         settings = Settings(**on_command_line)  # type: ignore[arg-type]  # pydantic converts
     except ValidationError as error:
-        raise click.UsageError(_wrong_settings(error, on_command_line)) from None
+        raise click.UsageError(_settings_errors(error, on_command_line)) from None
     # Importing the server takes a second, for which help and wrong settings should not wait.
     from wolfstream.service.engine.compilation import compiling
 
@@ -226,21 +203,17 @@ def _check_variables() -> None:
         raise click.UsageError(f"{' '.join(unknown)} `wolfstream serve --help` lists all settings")
 
 
-def _wrong_settings(error: ValidationError, on_command_line: dict[str, Any]) -> str:
-    """Return a text with each wrong option or variable, its value, and what it must be."""
+def _settings_errors(error: ValidationError, on_command_line: dict[str, Any]) -> str:
+    """Return a message that names each wrong option or variable, its value and what it must be."""
     messages = []
     for item in error.errors():
         name = str(item["loc"][0])
         source = _option(name) if name in on_command_line else _variable(name)
-        messages.append(f"{source} {item['input']!r}: {_needed(item)}")
+        messages.append(f"{source} {item['input']!r}: {_requirement(item)}")
     return "; ".join(messages)
 
 
-_BOUNDS = {"ge": "at least", "gt": "more than", "le": "at most"}
-_TYPES = {"int": "a whole number", "float": "a number", "bool": "true or false"}
-
-
-def _needed(item: "ErrorDetails") -> str:
+def _requirement(item: "ErrorDetails") -> str:
     """Return what a setting must be, for an error of pydantic."""
     kind, context = item["type"].partition("_")[0], item.get("ctx", {})
     for bound in _BOUNDS.keys() & context.keys():

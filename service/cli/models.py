@@ -4,9 +4,7 @@ from pathlib import Path
 
 import click
 
-from wolfstream.service.cli.confirmation import ask_first
-from wolfstream.service.cli.option_data import data_option, file_errors
-from wolfstream.service.cli.option_server import server_option
+from wolfstream.service.cli.options import ask_first, data_option, file_errors, server_option
 from wolfstream.service.cli.served_models import (
     challengers,
     create,

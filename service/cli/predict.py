@@ -12,13 +12,11 @@ from typing import TYPE_CHECKING, Any, TextIO, TypeVar
 import click
 
 from wolfstream.service.cli.failures import Failure, Interrupted
-from wolfstream.service.cli.option_columns import column_options
+from wolfstream.service.cli.options import column_options
 from wolfstream.service.files.roles import Roles
 
 # numpy, numba and rich are imported when a command runs: help is quick.
 if TYPE_CHECKING:
-    from rich.console import Console
-
     from wolfstream.service.engine.model_files import LoadedModel
     from wolfstream.service.files.labelled import LabelledFile
     from wolfstream.service.heads.answers import Predictions
@@ -74,14 +72,13 @@ def predict(
     """  # noqa: D301  (click wants the control character)
     if no_labels and roles.label is not None:
         raise click.UsageError("use either --no-labels or --label, not both")
-    console = _console()
     try:
         loaded = load(model)
         labelled = False if no_labels else None
-        data = _open(console, loaded, file, roles, labelled)
-        with _destination(output) as out:
+        data = _open(loaded, file, roles, labelled)
+        with _open_output(output) as out:
             table = csv.writer(out, lineterminator="\n")
-            _write(console, loaded, data, file, roles, decision, table)
+            _write(loaded, data, file, roles, decision, table)
     except BrokenPipeError:
         # The reader has closed the pipe; buffered output must not raise again at exit.
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
@@ -110,14 +107,12 @@ def evaluate(model: Path, file: Path, roles: Roles) -> None:
     Example:
       wolfstream evaluate rooms.model held-out.csv
     """  # noqa: D301  (click wants the control character)
-    console = _console()
     try:
         loaded = load(model)
-        result = judge(console, loaded, file, roles)
+        result = evaluate_file(loaded, file, roles)
     except KeyboardInterrupt:
         raise Interrupted("interrupted") from None
-    from rich.console import Console
-
+    from wolfstream.service.cli.display import print_tables
     from wolfstream.service.engine.model_files import describe
     from wolfstream.service.training.evaluation import Evaluation, balance, tables
 
@@ -129,10 +124,7 @@ def evaluate(model: Path, file: Path, roles: Roles) -> None:
     if not isinstance(result, Evaluation):
         return
     click.echo(balance(result.scores()))
-    # A pipe has no width, so rich would wrap the tables at 80 columns.
-    plain = Console(width=None if sys.stdout.isatty() else 200, highlight=False)
-    for table in tables(result):
-        plain.print(table)
+    print_tables(tables(result))
 
 
 def load(path: Path) -> "LoadedModel":
@@ -154,18 +146,18 @@ def load(path: Path) -> "LoadedModel":
     return loaded
 
 
-def judge(
-    console: "Console", loaded: "LoadedModel", file: Path, roles: Roles
+def evaluate_file(
+    loaded: "LoadedModel", file: Path, roles: Roles
 ) -> "Evaluation | RegressionEvaluation":
     """Return the scores of the predictions for a labelled file. Raises Failure."""
     from wolfstream.service.cli.display import Bar
     from wolfstream.service.training.evaluation import Evaluation, RegressionEvaluation
 
-    data = _open(console, loaded, file, roles, True)
+    data = _open(loaded, file, roles, True)
     classes = loaded.model.published.heads[loaded.model.spec.serve].classes
     result: Evaluation | RegressionEvaluation
     result = RegressionEvaluation() if classes is None else Evaluation(list(classes))
-    with Bar(console, f"evaluating {file.name}") as bar:
+    with Bar(f"evaluating {file.name}") as bar:
         for batch in data.batches(_ROWS_AT_ONCE):
             began = time.perf_counter()
             predictions = _predict(loaded, data, batch.X, file, result.samples)
@@ -179,14 +171,7 @@ def judge(
     return result
 
 
-def _console() -> "Console":
-    from rich.console import Console
-
-    return Console(stderr=True)
-
-
 def _open(
-    console: "Console",
     loaded: "LoadedModel",
     file: Path,
     roles: Roles,
@@ -195,7 +180,6 @@ def _open(
     """Open a file with rows for a model; warn about columns that the model does not know.
 
     Args:
-        console: for a bar.
         loaded: the model.
         file: to open.
         roles: columns that are not features.
@@ -203,15 +187,14 @@ def _open(
 
     Raises Failure, also if the rows have another number of features.
     """
-    from wolfstream.service.cli.training_display import open_watched
+    from wolfstream.service.cli.training_display import open_with_bar
     from wolfstream.service.files.labelled import DataFileError
     from wolfstream.service.model.columns import notices_of_names
 
     features = loaded.model.published.rows.dimension
     assert features is not None
     try:
-        data = open_watched(
-            console,
+        data = open_with_bar(
             file,
             roles=roles,
             features=features,
@@ -263,7 +246,6 @@ def _predict(
 
 
 def _write(
-    console: "Console",
     loaded: "LoadedModel",
     data: "LabelledFile",
     file: Path,
@@ -282,7 +264,7 @@ def _write(
     ids = [] if roles.id is None else ["id"]
     table.writerow([*ids, "prediction", *(f"decision {label}" for label in columns if decision)])
     done = 0
-    with Bar(console, f"predicting {file.name}") as bar:
+    with Bar(f"predicting {file.name}") as bar:
         for batch in data.batches(_ROWS_AT_ONCE):
             predicted = _predict(loaded, data, batch.X, file, done)
             predictions, decisions = predicted.prediction, predicted.decision
@@ -298,7 +280,7 @@ def _write(
 
 
 @contextmanager
-def _destination(output: Path | None) -> Iterator[TextIO]:
+def _open_output(output: Path | None) -> Iterator[TextIO]:
     """Yield standard output, or a file that appears once it is complete."""
     if output is None:
         yield sys.stdout

@@ -1,7 +1,6 @@
 """The command `wolfstream replay`, which streams a file of samples into a running server."""
 
 import os
-import sys
 from collections.abc import Iterator
 from contextlib import ExitStack
 from pathlib import Path
@@ -10,9 +9,12 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from wolfstream.service.cli.failures import Failure, Interrupted, NoConnection
-from wolfstream.service.cli.option_columns import column_options
-from wolfstream.service.cli.option_server import server_option
-from wolfstream.service.cli.option_values import read_json
+from wolfstream.service.cli.options import (
+    check_server_url,
+    column_options,
+    read_json,
+    server_option,
+)
 from wolfstream.service.files.roles import Roles
 from wolfstream.service.spec.heads import BOTH, HEADS
 
@@ -20,8 +22,9 @@ from wolfstream.service.spec.heads import BOTH, HEADS
 if TYPE_CHECKING:
     from wolfstream.service.cli.replay_connections import HttpConnection
     from wolfstream.service.cli.replayer import Replay, Score
-    from wolfstream.service.client.batches import Batch as Sent
-    from wolfstream.service.files.labelled import Batch, LabelledFile
+    from wolfstream.service.client.batches import Batch as ClientBatch
+    from wolfstream.service.files.labelled import Batch as FileBatch
+    from wolfstream.service.files.labelled import LabelledFile
 
 
 @click.command()
@@ -107,21 +110,16 @@ def replay(file: Path, roles: Roles, features: int | None, **options: Any) -> No
     from wolfstream.service.native.compile_cache import use_compile_cache
 
     use_compile_cache()
-    from wolfstream.service.client.errors import ClientError
-    from wolfstream.service.client.wire import check_url
     from wolfstream.service.files.labelled import DataFileError, open_data
 
-    try:
-        check_url(options["url"])
-    except ClientError as error:
-        raise click.BadParameter(str(error), param_hint="--url") from None
+    check_server_url(options["url"])
     try:
         data = open_data(file, roles, features, texts=True)
         scores = _stream(data, **options)
     except DataFileError as error:
         raise Failure(f"{file}: {error}") from None
     for score in scores:
-        click.echo(_result(score))
+        click.echo(_summary(score))
         if score.judged:
             _show_classes(score)
 
@@ -164,27 +162,28 @@ def _stream(
             stream = WebsocketConnection(url, model, key) if transport == "websocket" else None
             run = Replay(stack.enter_context(stream) if stream else http, heads, rate)
             display = stack.enter_context(Display(Console(stderr=True), model, heads, total))
-            scores = run.run(_named(data, data.batches(size, skip, limit)), display)
-            described = http.describe()["heads"]
+            scores = run.run(_client_batches(data, data.batches(size, skip, limit)), display)
+            descriptions = http.describe()["heads"]
             for score in scores:
-                score.ranks = described[score.head].get("scores", {}).get("overall", {})
+                score.ranks = descriptions[score.head].get("scores", {}).get("overall", {})
             return scores
     except KeyboardInterrupt:
-        raise Interrupted(f"interrupted{_how_far(run, skip)}") from None
+        raise Interrupted(f"interrupted{_progress_note(run, skip)}") from None
     except ClientError as error:
         reason = "; ".join([str(error), *getattr(error, "__notes__", [])])
         kind = NoConnection if isinstance(error, AnswerLost | Unreachable) else Failure
-        raise kind(reason + _how_far(run, skip)) from None
+        raise kind(reason + _progress_note(run, skip)) from None
 
 
-def _named(data: "LabelledFile", batches: Iterator["Batch"]) -> Iterator["Sent"]:
-    """Yield the batches as they are sent, with the header's names."""
-    from wolfstream.service.client.batches import Batch as Sent
-    from wolfstream.service.client.batches import Table
+def _client_batches(
+    data: "LabelledFile", batches: Iterator["FileBatch"]
+) -> Iterator["ClientBatch"]:
+    """Yield the batches of a file as the client sends them, with the header's names."""
+    from wolfstream.service.client.batches import Batch, Table
 
     for batch in batches:
         X = batch.X if data.names is None else Table(list(data.names), batch.X)
-        yield Sent(X, batch.labels, batch.weights)
+        yield Batch(X, batch.labels, batch.weights)
 
 
 def _ensure_model(http: "HttpConnection", model: str, spec: Any) -> dict[str, Any]:
@@ -213,7 +212,7 @@ def _heads(option: str | None, spec: dict[str, Any]) -> list[str]:
     return [option or str(spec["serve"])]
 
 
-def _how_far(run: "Replay | None", skip: int) -> str:
+def _progress_note(run: "Replay | None", skip: int) -> str:
     """Return a text that says what was learned, and how to go on from there."""
     if run is None:
         return "; nothing was sent"
@@ -231,20 +230,17 @@ def _how_far(run: "Replay | None", skip: int) -> str:
 
 def _show_classes(score: "Score") -> None:
     """Print the scores that show what accuracy hides when one class is much more frequent."""
-    from rich.console import Console
-
+    from wolfstream.service.cli.display import print_tables
     from wolfstream.service.training.evaluation import balance, tables
 
     click.echo(balance(score.classes.scores()))
     names = ("roc_auc", "average_precision")
     if ranks := {name: score.ranks[name] for name in names if score.ranks.get(name) is not None}:
         click.echo(f"of all that the model has learned: {balance(ranks)}")
-    plain = Console(width=None if sys.stdout.isatty() else 200, highlight=False)
-    for table in tables(score.classes):
-        plain.print(table)
+    print_tables(tables(score.classes))
 
 
-def _result(score: "Score") -> str:
+def _summary(score: "Score") -> str:
     text = f"{score.head}: {score.samples:,} samples in {score.seconds:.1f} s"
     text += f" ({score.rate:,.0f} samples/s)"
     if score.accuracy is not None:

@@ -11,7 +11,7 @@ from typing import Any, Protocol, Self
 from wolfstream.service.client.batches import Batch, as_rows, row_fields
 from wolfstream.service.client.session import Session
 from wolfstream.service.client.steps import RETRY_SECONDS, Retry
-from wolfstream.service.client.stream_address import address
+from wolfstream.service.client.stream_address import stream_address
 from wolfstream.service.client.stream_socket import Socket
 from wolfstream.service.client.sync import Client
 from wolfstream.service.client.wire import (
@@ -111,7 +111,7 @@ class WebsocketConnection:
         self, url: str, model: str, key: str | None = None, retry: float = RETRY_SECONDS
     ) -> None:
         self._session = Session(uuid.uuid4().hex, 1, Retry(retry))
-        self._socket = Socket(address(url, model, key, _ANSWER_SECONDS, verify=True))
+        self._socket = Socket(stream_address(url, model, key, _ANSWER_SECONDS, verify=True))
 
     def __enter__(self) -> Self:
         try:

@@ -14,7 +14,7 @@ from rich.console import Console
 from rich.markup import escape
 from rich.progress import BarColumn, TextColumn, TimeRemainingColumn
 
-from wolfstream.service.cli.display import Frame
+from wolfstream.service.cli.display import ProgressDisplay
 from wolfstream.service.cli.replay_connections import Connection
 from wolfstream.service.client.batches import Batch
 from wolfstream.service.client.errors import ClientError, Refused, Unreachable
@@ -153,12 +153,12 @@ class Replay:
             if self._rate and sent / self._rate > time.monotonic() - start:
                 self._receive_until(0)
                 time.sleep(max(0.0, sent / self._rate - (time.monotonic() - start)))
-                self._clock(idle=True)
+                self._charge_time(idle=True)
             yield batch
             sent += len(batch.y)
 
     def _send(self, score: Score, batch: Batch) -> None:
-        self._clock()
+        self._charge_time()
         batch_in_flight = _InFlight(score, score.sent, batch.y)
         score.sent += len(batch.y)
         try:
@@ -179,14 +179,14 @@ class Replay:
                     batch_in_flight.score.sent -= len(batch_in_flight.labels)
                     refused.add_note(_location(batch_in_flight))
                 raise
-            self._clock()
+            self._charge_time()
             batch_in_flight = self._in_flight.pop(ticket)
             try:
                 batch_in_flight.score.count(batch_in_flight.labels, response)
             except (KeyError, TypeError, ValueError):
                 raise ClientError("the server's response lacks results.prediction") from None
 
-    def _clock(self, idle: bool = False) -> None:
+    def _charge_time(self, idle: bool = False) -> None:
         """Charge the time since the last call to heads with samples in flight; if idle, to all."""
         now = time.monotonic()
         for score in self.scores:
@@ -202,7 +202,7 @@ def _location(batch_in_flight: _InFlight) -> str:
     return f"in samples {batch_in_flight.first + 1:,} to {last:,} of what was sent to {head}"
 
 
-class Display(Frame):
+class Display(ProgressDisplay):
     """The progress and score of a replay: a bar for each head, or a line every few seconds."""
 
     def __init__(self, console: Console, title: str, heads: Iterable[str], total: int) -> None:

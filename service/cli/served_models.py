@@ -6,9 +6,7 @@ from typing import Any
 
 import click
 
-from wolfstream.service.cli.confirmation import ask_first
-from wolfstream.service.cli.option_server import server_client, server_option
-from wolfstream.service.cli.option_values import read_json
+from wolfstream.service.cli.options import ask_first, read_json, server_client, server_option
 from wolfstream.service.cli.tables import table
 from wolfstream.service.errors.visible_text import visible
 

@@ -1,25 +1,19 @@
 """The commands `wolfstream snapshot`, which copy models, inspect them and check for damage."""
 
 import json
-import re
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import click
 
 from wolfstream.service.cli.failures import Failure
-from wolfstream.service.cli.option_data import data_option, file_errors
+from wolfstream.service.cli.options import MODEL_NAME, NAME_RULE, data_option, file_errors
 from wolfstream.service.cli.tables import table
 from wolfstream.service.cli.train import check_out
 
 # numpy, numba and rich are imported when a command runs: help is quick.
 if TYPE_CHECKING:
-    from rich.console import Console
-
     from wolfstream.service.engine.model_files import LoadedModel
-
-# The same as `spec.model.MODEL_NAME_PATTERN`; importing that module would make help slow.
-_MODEL_NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,62}")
 
 _model_file = click.argument("file", type=click.Path(exists=True, dir_okay=False, path_type=Path))
 
@@ -80,7 +74,7 @@ def export_(data: Path, model: str, out: Path, sequence: int | None, force: bool
         from wolfstream.service.engine.transfer import export_model
         from wolfstream.service.storage.snapshot_format import write_state
 
-        with Bar(_console(), f"exporting {model}") as bar:
+        with Bar(f"exporting {model}") as bar:
 
             def watch(reached: int, logged: int) -> None:
                 bar.show(reached / max(logged, 1), f"{reached:,} of {logged:,} samples")
@@ -113,11 +107,9 @@ def import_(data: Path, file: Path, name: str) -> None:
     To add it to a server, start that with `serve --load`. The model has the sequence of the file,
     and no older snapshots.
     """
-    if not _MODEL_NAME.fullmatch(name):
+    if not MODEL_NAME.fullmatch(name):
         raise click.BadParameter(
-            f"{name!r} cannot be the name of a model: use 1 to 63 letters, digits, . _ -, the "
-            "first one a letter or digit",
-            param_hint="--name",
+            f"{name!r} cannot be the name of a model: {NAME_RULE}", param_hint="--name"
         )
     with file_errors():
         from wolfstream.service.engine.model_files import describe
@@ -147,10 +139,10 @@ def verify(paths: tuple[Path, ...]) -> None:
     problems = 0
     with file_errors():
         from wolfstream.service.engine.verification import verified_bytes
-        from wolfstream.service.engine.verification import verify as problems_of
+        from wolfstream.service.engine.verification import verify as verify_path
 
         done, total = 0, max(sum(map(verified_bytes, paths)), 1)
-        with Bar(_console(), "verifying") as bar:
+        with Bar("verifying") as bar:
 
             def watch(more: int) -> None:
                 nonlocal done
@@ -158,7 +150,7 @@ def verify(paths: tuple[Path, ...]) -> None:
                 bar.show(done / total, f"{done / 2**20:.1f} of {total / 2**20:.1f} MB")
 
             for path in paths:
-                messages = list(problems_of(path, watch))
+                messages = list(verify_path(path, watch))
                 problems += len(messages)
                 click.echo("\n".join(messages) or f"{path}: whole")
     if problems:
@@ -216,9 +208,3 @@ def _size(path: Path) -> str:
     from rich.filesize import decimal
 
     return decimal(path.stat().st_size)
-
-
-def _console() -> "Console":
-    from rich.console import Console
-
-    return Console(stderr=True)

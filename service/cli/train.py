@@ -8,15 +8,13 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from wolfstream.service.cli.failures import Failure, Interrupted
-from wolfstream.service.cli.option_columns import column_options
+from wolfstream.service.cli.options import column_options
 from wolfstream.service.cli.train_options import check_usage, training_options
 from wolfstream.service.files.roles import Roles
 from wolfstream.service.spec.heads import ALGORITHMS, HEAD_OPTIONS, TOLERANCE, algorithms_of
 
 # numpy, numba and rich are imported when the command runs: help is quick.
 if TYPE_CHECKING:
-    from rich.console import Console
-
     from wolfstream.service.training.plan import Plan
 
 
@@ -76,24 +74,19 @@ def train(
     from wolfstream.service.native.compile_cache import use_compile_cache
 
     use_compile_cache()
-    from rich.console import Console
-
     from wolfstream.service.cli.training_display import read, summary, train_with_bar
     from wolfstream.service.errors import Invalid
     from wolfstream.service.files.labelled import DataFileError
     from wolfstream.service.storage.snapshot_format import write_state
     from wolfstream.service.training.plan import CannotTrain
 
-    console = Console(stderr=True)
     try:
         try:
             dense = dense or ALGORITHMS[options["algorithm"]].way == "fit"
-            data = read(console, file, roles, dense, options["task"], _takes_texts(options))
+            data = read(file, roles, dense, options["task"], _takes_texts(options))
             began = time.monotonic()
-            state, report = train_with_bar(console, data, _plan(options))
-        except DataFileError as error:
-            raise Failure(f"{file}: {error}") from None
-        except CannotTrain as error:
+            state, report = train_with_bar(data, _plan(options))
+        except (DataFileError, CannotTrain) as error:
             raise Failure(f"{file}: {error}") from None
         except Invalid as error:
             details = [f"{item['pointer']}: {item['detail']}" for item in error.errors]
@@ -109,7 +102,7 @@ def train(
     if not report["complete"] and "interrupted" in report:
         raise Interrupted(f"interrupted; {out} has what was learned until then")
     if test is not None:
-        _print_score(console, out, test, roles)
+        _print_score(out, test, roles)
 
 
 def check_out(out: Path, force: bool) -> None:
@@ -158,8 +151,8 @@ def _plan(options: dict[str, Any]) -> "Plan":
     )
 
 
-def _print_score(console: "Console", out: Path, test: Path, roles: Roles) -> None:
-    from wolfstream.service.cli.predict import judge, load
+def _print_score(out: Path, test: Path, roles: Roles) -> None:
+    from wolfstream.service.cli.predict import evaluate_file, load
 
-    result = judge(console, load(out), test, roles)
+    result = evaluate_file(load(out), test, roles)
     click.echo(f"{result.to_text()} on {result.samples:,} samples of {test}")

@@ -8,7 +8,7 @@ from typing import Any, TypeVar
 import click
 from click.core import ParameterSource
 
-from wolfstream.service.cli.option_values import read_bases, read_gamma, read_weights
+from wolfstream.service.cli.options import read_bases, read_gamma, read_weights
 from wolfstream.service.spec.heads import (
     ALGORITHMS,
     DEFAULT_ALGORITHM,

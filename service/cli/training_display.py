@@ -5,7 +5,6 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-from rich.console import Console
 from rich.filesize import decimal
 
 from wolfstream.service.cli.display import Bar, gentle_interrupt
@@ -26,11 +25,10 @@ _READ_ROWS = 4096
 _BEFORE_TRAINING = "the first run compiles for some seconds"
 
 
-def read(console: Console, file: Path, roles: Roles, dense: bool, task: Task, texts: bool) -> Data:
+def read(file: Path, roles: Roles, dense: bool, task: Task, texts: bool) -> Data:
     """Read all samples of a file into memory, with a bar. Raises DataFileError.
 
     Args:
-        console: for the bar.
         file: to read.
         roles: columns that are not features.
         dense: whether to make sparse rows dense.
@@ -38,17 +36,17 @@ def read(console: Console, file: Path, roles: Roles, dense: bool, task: Task, te
         texts: whether the algorithm takes texts and missing values.
     """
     sparse = False if dense else None
-    opened = open_watched(console, file, roles=roles, sparse=sparse, texts=texts and not dense)
+    source = open_with_bar(file, roles=roles, sparse=sparse, texts=texts and not dense)
     if task == "regression":
-        opened = opened.with_targets()
+        source = source.with_targets()
     parts, labels, weights = list[Any](), list[Any](), list[Any]()
-    with Bar(console, f"reading {file.name}") as bar:
-        for batch in opened.batches(_READ_ROWS):
+    with Bar(f"reading {file.name}") as bar:
+        for batch in source.batches(_READ_ROWS):
             parts.append(batch.X)
             labels += batch.labels
             weights += batch.weights or []
-            bar.show(len(labels) / opened.samples, f"{len(labels):,} samples")
-    return Data(_join_rows(parts), labels, opened.first_index, opened.names, weights or None)
+            bar.show(len(labels) / source.samples, f"{len(labels):,} samples")
+    return Data(_join_rows(parts), labels, source.first_index, source.names, weights or None)
 
 
 def _join_rows(parts: list[Matrix | list[list[Any]]]) -> Matrix | list[list[Any]]:
@@ -60,32 +58,32 @@ def _join_rows(parts: list[Matrix | list[list[Any]]]) -> Matrix | list[list[Any]
     return [row for part in lists for row in part]
 
 
-def open_watched(console: Console, file: Path, **wanted: Any) -> LabelledFile:
+def open_with_bar(file: Path, **options: Any) -> LabelledFile:
     """Open a data file, with a bar while it is checked; see `open_data`. Raises DataFileError."""
-    with Bar(console, f"checking {file.name}") as bar:
+    with Bar(f"checking {file.name}") as bar:
         size = max(file.stat().st_size, 1)
 
         def watch(position: int) -> None:
             bar.show(position / size, f"{position / 2**20:.1f} of {size / 2**20:.1f} MB")
 
-        return open_data(file, watch=watch, **wanted)
+        return open_data(file, watch=watch, **options)
 
 
-def train_with_bar(console: Console, data: Data, plan: Plan) -> tuple[State, dict[str, Any]]:
+def train_with_bar(data: Data, plan: Plan) -> tuple[State, dict[str, Any]]:
     """Train with a bar; the first Ctrl-C ends training early. Raises the errors of `train`."""
     if plan.online:
         Threads().use(1)  # as in a server by default, for the same model to the bit
-    falling = _FallingGap(plan.batch.tol)
-    bar = Bar(console, f"training {plan.algorithm}", _BEFORE_TRAINING)
+    gap_display = _FallingGap(plan.batch.tol)
+    bar = Bar(f"training {plan.algorithm}", _BEFORE_TRAINING)
     with bar, gentle_interrupt() as interruption:
 
         def observe(now: StreamProgress | Progress | fit.Progress) -> bool:
             if isinstance(now, StreamProgress):
-                bar.show(now.samples / now.total, _stream_words(now))
+                bar.show(now.samples / now.total, _stream_text(now))
             elif isinstance(now, fit.Progress):
-                falling.show_violation(bar, now)
+                gap_display.show_violation(bar, now)
             else:
-                falling.show(bar, now)
+                gap_display.show(bar, now)
             return interruption.requested
 
         state, report = train(data, plan, observe)
@@ -94,7 +92,7 @@ def train_with_bar(console: Console, data: Data, plan: Plan) -> tuple[State, dic
     return state, report
 
 
-def _stream_words(now: StreamProgress) -> str:
+def _stream_text(now: StreamProgress) -> str:
     words = [f"{now.samples:,} of {now.total:,} samples"]
     if now.objective is not None:
         gap = "unknown" if now.gap is None else f"{now.gap:.2g}"
@@ -148,10 +146,10 @@ def summary(report: dict[str, Any], seconds: float, out: Path) -> str:
         out: the model file.
     """
     learned = report.get("learned", 0)
-    again = f", learned {learned:,} times in all" if learned > report["samples"] else ""
+    repeated = f", learned {learned:,} times in all" if learned > report["samples"] else ""
     what = "regression" if report["task"] == "regression" else f"{report['classes']} classes"
     lines = [
-        f"{report['samples']:,} samples{again}, {report['features']:,} features "
+        f"{report['samples']:,} samples{repeated}, {report['features']:,} features "
         f"({report['rows']} rows), {what}",
         *KINDS[ALGORITHMS[report["algorithm"]].head].summary(report),
     ]

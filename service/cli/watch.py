@@ -1,11 +1,12 @@
 """The command `wolfstream models watch`: a model's numbers on a terminal, once a second."""
 
 from collections.abc import Iterator, Mapping
+from itertools import islice
 from typing import TYPE_CHECKING, Any
 
 import click
 
-from wolfstream.service.cli.option_server import server_client, server_option
+from wolfstream.service.cli.options import server_client, server_option
 from wolfstream.service.errors.visible_text import visible
 
 # rich is imported when the command runs: help is quick.
@@ -30,7 +31,7 @@ def watch(model: str, count: int | None, url: str) -> None:
 
     console = Console()
     with server_client(url) as client:
-        states = _first(client.events(model), count)
+        states = islice(client.events(model), count)
         if not console.is_interactive:
             for state in states:
                 click.echo(_line(state))
@@ -52,15 +53,15 @@ def _table(state: Mapping[str, Any]) -> "Table":
     from rich.text import Text
 
     title = f"{state['model']} at sequence {state['sequence']:,}, {state['status']}"
-    shown = Table("", "", title=Text(title), show_header=False)
+    table = Table("", "", title=Text(title), show_header=False)
     for name, text in _numbers(state):
-        shown.add_row(Text(name), Text(text, justify="right"))
+        table.add_row(Text(name), Text(text, justify="right"))
     for pair in state["latest"][-5:]:
         predicted, label = (visible(str(pair[name])) for name in ("prediction", "label"))
-        shown.add_row(Text(f"predicted {predicted}"), Text(f"was {label}"))
+        table.add_row(Text(f"predicted {predicted}"), Text(f"was {label}"))
     if state["notice"]:
-        shown.add_row(Text("notice"), Text(state["notice"]))
-    return shown
+        table.add_row(Text("notice"), Text(state["notice"]))
+    return table
 
 
 def _numbers(state: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
@@ -79,11 +80,3 @@ def _numbers(state: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
     yield "samples waiting", f"{state['queue_samples']:,}"
     if state["pending"] is not None:
         yield "rows waiting for labels", f"{state['pending']['rows']:,}"
-
-
-def _first(states: Iterator[dict[str, Any]], count: int | None) -> Iterator[dict[str, Any]]:
-    """Yield the first `count` states without waiting for another one; without a count, all."""
-    for number, state in enumerate(states, 1):
-        yield state
-        if number == count:
-            return

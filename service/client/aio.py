@@ -186,8 +186,8 @@ class AsyncClient(AsyncModelMethods):
         """Return a stream to a model, for an `async with` statement."""
         from wolfstream.service.client.aio_stream import AsyncStream
         from wolfstream.service.client.session import Session
-        from wolfstream.service.client.stream_address import address
+        from wolfstream.service.client.stream_address import stream_address
 
-        at = address(self.url, name, self._key, self._timeout, self._http.tls_context)
+        address = stream_address(self.url, name, self._key, self._timeout, self._http.tls_context)
         session = Session.begin(producer, first, self._retry)
-        return AsyncStream(at, session)
+        return AsyncStream(address, session)

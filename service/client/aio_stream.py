@@ -10,7 +10,7 @@ from urllib.parse import urlencode
 from websockets.asyncio.client import ClientConnection, connect
 from websockets.exceptions import ConnectionClosed, InvalidHandshake
 
-from wolfstream.service.client.batches import as_ids, as_rows, late_labels, one_batch
+from wolfstream.service.client.batches import late_labels, one_batch
 from wolfstream.service.client.errors import AnswerLost, ClientError
 from wolfstream.service.client.results import Labelled, Learned, Predictions, read_result
 from wolfstream.service.client.session import Session
@@ -40,12 +40,12 @@ class AsyncStream:
     that is cancelled may have sent its request.
     """
 
-    def __init__(self, at: Address, session: Session) -> None:
+    def __init__(self, address: Address, session: Session) -> None:
         """Begin without a connection; see `client.stream.Stream`."""
-        self._address = at
+        self._address = address
         self._session = session
         self._stack = AsyncExitStack()  # closes the connection
-        self._open: ClientConnection | None = None
+        self._connection: ClientConnection | None = None
         self._lock = asyncio.Lock()  # one call at a time uses the connection
 
     async def __aenter__(self) -> Self:
@@ -109,11 +109,17 @@ class AsyncStream:
         ids: Any = None,
     ) -> int:
         """Request predictions for rows, or for one row; return the number of the request."""
-        options: dict[str, Any] = {"head": head, "min_sequence": min_sequence}
-        options |= {"probability": probability, "confidence": confidence, "explain": explain}
-        options["costs"] = costs
-        options["ids"] = None if ids is None else as_ids(ids)
-        return await self._run(self._session.predict(as_rows(X), **options))
+        steps = self._session.predict(
+            X,
+            ids,
+            head=head,
+            min_sequence=min_sequence,
+            probability=probability,
+            confidence=confidence,
+            explain=explain,
+            costs=costs,
+        )
+        return await self._run(steps)
 
     async def label(self, ids: Any, y: Any) -> int:
         """Send the labels of rows that were predicted with ids; return the number."""
@@ -135,7 +141,7 @@ class AsyncStream:
         head: str = "samples",
     ) -> AsyncIterator[Learned | Labelled | Predictions]:
         """Send each pair of X and y in a request of its own; yield the results in order."""
-        async for X, y in _each(samples):
+        async for X, y in _iterate(samples):
             while self.unanswered >= self.window:
                 yield await self.receive()
             await self.learn(X, y, head=head)
@@ -166,24 +172,24 @@ class AsyncStream:
         await self._stack.aclose()
         try:
             opening = connect(url, **self._address.options)
-            self._open = await self._stack.enter_async_context(opening)
+            self._connection = await self._stack.enter_async_context(opening)
         except (OSError, InvalidHandshake, EOFError, ConnectionClosed) as error:
             raise opening_error(self._address.url, error) from None
-        check_subprotocol(self._address.url, self._open.subprotocol)
+        check_subprotocol(self._address.url, self._connection.subprotocol)
         return await self._receive()
 
     async def _transmit(self, message: bytes) -> None:
-        assert self._open is not None
+        assert self._connection is not None
         try:
-            await self._open.send(message)
+            await self._connection.send(message)
         except ConnectionClosed as error:
             raise lost_connection(self._address.url, error) from None
 
     async def _receive(self) -> str | bytes:
-        assert self._open is not None
+        assert self._connection is not None
         try:
             async with asyncio.timeout(self._address.timeout):
-                return await self._open.recv()
+                return await self._connection.recv()
         except ConnectionClosed as error:
             raise lost_connection(self._address.url, error) from None
         except TimeoutError:
@@ -191,7 +197,7 @@ class AsyncStream:
             raise AnswerLost(f"{address.url} sent nothing for {address.timeout:g} s") from None
 
 
-async def _each(
+async def _iterate(
     samples: Iterable[tuple[Any, Any]] | AsyncIterable[tuple[Any, Any]],
 ) -> AsyncIterator[tuple[Any, Any]]:
     if isinstance(samples, AsyncIterable):

@@ -9,7 +9,8 @@ from wolfstream.service.client.steps import Backoff, Pause, Steps
 from wolfstream.service.client.wire import OCTETS, decode_octets, decode_reply, pack, request_of
 
 _TASKS = ("classification", "regression")
-_FIRST_LOOK, _LONGEST_LOOK = 0.05, 1.0
+# Seconds between two looks at a job; they grow by half each time.
+_FIRST_PAUSE, _LONGEST_PAUSE = 0.05, 1.0
 
 
 class Calls(Sender):
@@ -70,12 +71,12 @@ class Calls(Sender):
     def refit(self, name: str, wait_seconds: float) -> Steps[dict[str, Any]]:
         """Refit and return the job once it is done. Raises Refused if it failed, and NotDone."""
         job = yield from self.read("refit", name)
-        pause, waited = _FIRST_LOOK, 0.0
+        pause, waited = _FIRST_PAUSE, 0.0
         while job["status"] not in ("done", "failed"):
             if waited >= wait_seconds:
                 raise NotDone(job)
             yield Pause(pause)
-            waited, pause = waited + pause, min(_LONGEST_LOOK, 1.5 * pause)
+            waited, pause = waited + pause, min(_LONGEST_PAUSE, 1.5 * pause)
             job = yield from self.read("describe_job", name, job=job["job"])
         if job["error"]:
             raise Refused(job["error"].get("status", 0), job["error"])
@@ -94,10 +95,6 @@ class Calls(Sender):
         """Promote a challenger. Never sent twice: the second time would exchange the two back."""
         body, headers = pack({"model": challenger}), if_match_header(if_match)
         return self.ask(request_of("promote_model", name, body, headers=headers))
-
-    def snapshot(self, name: str) -> Steps[dict[str, Any]]:
-        """Have the server write a snapshot of the model."""
-        return self.read("take_snapshot", name)
 
 
 def _read_spec(spec: Mapping[str, Any] | str | None) -> Mapping[str, Any]:

@@ -65,6 +65,6 @@ class EventReader:
         self._backoff.reset()
         return data if event.get("event") == "state" else None
 
-    def again(self, error: ClientError | None = None) -> Pause:
+    def pause(self, error: ClientError | None = None) -> Pause:
         """Return the pause before the next connection; raise the error if there is to be none."""
         return self._backoff.pause(error or AnswerLost(f"{call_path('events', self._name)} ended"))

@@ -3,11 +3,11 @@
 import asyncio
 import os
 from collections.abc import AsyncIterator, Iterator, Mapping
+from pathlib import Path
 from typing import Any
 
 from wolfstream.service.client.calls import Calls
 from wolfstream.service.client.events import EventReader
-from wolfstream.service.client.portable import model_bytes, save_or_load
 from wolfstream.service.client.steps import Request, Retry
 from wolfstream.service.client.transport import AsyncTransport, Transport
 
@@ -68,7 +68,7 @@ class ModelMethods:
         Raises Refused with status 409 if the name belongs to a model in another state, and 422 for
         a file that cannot be used; and what `wolfstream.save` raises.
         """
-        return self._http.run(self._calls.upload(name, model_bytes(source)))
+        return self._http.run(self._calls.upload(name, _model_bytes(source)))
 
     def download(self, name: str, path: str | os.PathLike[str] | None = None) -> Any:
         """Return a model as an estimator that can go on learning in this process.
@@ -79,7 +79,7 @@ class ModelMethods:
 
         Raises what `wolfstream.load` raises for a model that is not an estimator.
         """
-        return save_or_load(self._http.run(self._calls.download(name)), name, path)
+        return _save_or_load(self._http.run(self._calls.download(name)), name, path)
 
     def refit(self, name: str, *, wait_seconds: float = 600.0) -> dict[str, Any]:
         """Refit a semiparametric model; return the job once it is done.
@@ -136,7 +136,7 @@ class ModelMethods:
 
     def snapshot(self, name: str) -> dict[str, Any]:
         """Have the server write a snapshot of a model."""
-        return self._http.run(self._calls.snapshot(name))
+        return self._http.run(self._calls.read("take_snapshot", name))
 
     def ask(self, request: Request, retry: float | None = None) -> dict[str, Any]:
         """Return the response to any other request.
@@ -177,13 +177,13 @@ class AsyncModelMethods:
 
     async def upload(self, name: str, source: Any) -> dict[str, Any]:
         """Create a model that predicts as a fitted estimator does, and goes on learning."""
-        content = await asyncio.to_thread(model_bytes, source)
+        content = await asyncio.to_thread(_model_bytes, source)
         return await self._http.run(self._calls.upload(name, content))
 
     async def download(self, name: str, path: str | os.PathLike[str] | None = None) -> Any:
         """Return a model as an estimator, or write a model file."""
         content = await self._http.run(self._calls.download(name))
-        return await asyncio.to_thread(save_or_load, content, name, path)
+        return await asyncio.to_thread(_save_or_load, content, name, path)
 
     async def refit(self, name: str, *, wait_seconds: float = 600.0) -> dict[str, Any]:
         """Refit a semiparametric model; return the job once it is done."""
@@ -222,9 +222,47 @@ class AsyncModelMethods:
 
     async def snapshot(self, name: str) -> dict[str, Any]:
         """Have the server write a snapshot of a model."""
-        return await self._http.run(self._calls.snapshot(name))
+        return await self._http.run(self._calls.read("take_snapshot", name))
 
     async def ask(self, request: Request, retry: float | None = None) -> dict[str, Any]:
         """Return the response to any other request."""
         calls = self._calls if retry is None else Calls(Retry(retry))
         return await self._http.run(calls.ask(request))
+
+
+def _model_bytes(source: Any) -> bytes:
+    """Return a model file's bytes.
+
+    Args:
+        source: a path, a fitted estimator, or the bytes.
+
+    Raises what `wolfstream.save` raises, OSError.
+    """
+    if isinstance(source, bytes):
+        return source
+    if isinstance(source, str | os.PathLike):
+        return Path(source).read_bytes()
+    # The numerics are imported only for an estimator.
+    from wolfstream.service.notebook.files import encode
+
+    return encode(source)
+
+
+def _save_or_load(content: bytes, name: str, path: str | os.PathLike[str] | None) -> Any:
+    """Write a model file, or return the estimator in it.
+
+    Args:
+        content: bytes of the model file.
+        name: of the model, for messages.
+        path: to write to; None returns the estimator.
+
+    Raises what `wolfstream.load` raises, OSError.
+    """
+    if path is not None:
+        partial = Path(f"{os.fspath(path)}.partial")
+        partial.write_bytes(content)
+        partial.replace(path)
+        return None
+    from wolfstream.service.notebook.files import decode
+
+    return decode(content, f"the model {name!r}")

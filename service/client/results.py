@@ -113,11 +113,11 @@ class Labelled(NamedTuple):
 
     @property
     def state(self) -> str:
-        """The model's state, as `min_sequence` and `if_match` take it."""
+        """The model's revision, as `min_sequence` and `if_match` take it."""
         return f"{self.epoch}:{self.sequence}"
 
 
-def learned(responses: Sequence[Mapping[str, Any]]) -> Learned:
+def join_learned(responses: Sequence[Mapping[str, Any]]) -> Learned:
     """Join the responses to the batches of a learning call. Raises ClientError."""
     try:
         results = [response["results"] for response in responses]
@@ -126,7 +126,7 @@ def learned(responses: Sequence[Mapping[str, Any]]) -> Learned:
             learned=sum(response["learned"] for response in responses),
             predictions=_labels(_sample_values(responses, "prediction")),
             decisions=_decisions(_sample_values(responses, "decision")),
-            admitted=_maybe(results, "admitted"),
+            admitted=_flags(results, "admitted"),
             steps=_join(results, "step") if all("step" in part for part in results) else None,
             head=responses[-1]["head"],
             replayed=any(response.get("replayed", False) for response in responses),
@@ -143,7 +143,7 @@ def _warnings(responses: Sequence[Mapping[str, Any]]) -> list[Mapping[str, Any]]
     return list({(each["slug"], each["column"]): each for each in warnings}.values())
 
 
-def predicted(responses: Sequence[Mapping[str, Any]]) -> Predictions:
+def join_predictions(responses: Sequence[Mapping[str, Any]]) -> Predictions:
     """Join the responses to the batches of a prediction. Raises ClientError."""
     try:
         return Predictions(
@@ -165,7 +165,7 @@ def predicted(responses: Sequence[Mapping[str, Any]]) -> Predictions:
         raise ClientError(f"a response to predict lacks {error}: is this wolfstream?") from None
 
 
-def labelled(responses: Sequence[Mapping[str, Any]]) -> Labelled:
+def join_labelled(responses: Sequence[Mapping[str, Any]]) -> Labelled:
     """Join the responses to the batches of a call with labels. Raises ClientError."""
     try:
         results = [response["results"] for response in responses]
@@ -184,8 +184,8 @@ def read_result(response: Mapping[str, Any]) -> Learned | Labelled | Predictions
     """Return the result in a response of a stream. Raises ClientError."""
     results = response.get("results")
     if isinstance(results, Mapping) and "status" in results:
-        return labelled([response])
-    return learned([response]) if "results" in response else predicted([response])
+        return join_labelled([response])
+    return join_learned([response]) if "results" in response else join_predictions([response])
 
 
 def _sample_values(responses: Sequence[Mapping[str, Any]], name: str) -> list[Any]:
@@ -201,7 +201,7 @@ def _join(results: Sequence[Mapping[str, Any]], name: str) -> list[Any]:
     return [value for result in results for value in result[name]]
 
 
-def _maybe(results: Sequence[Mapping[str, Any]], name: str) -> NDArray[np.bool_] | None:
+def _flags(results: Sequence[Mapping[str, Any]], name: str) -> NDArray[np.bool_] | None:
     if not all(name in result for result in results):
         return None
     return np.array(_join(results, name), np.bool_)

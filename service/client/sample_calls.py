@@ -18,9 +18,9 @@ from wolfstream.service.client.results import (
     Labelled,
     Learned,
     Predictions,
-    labelled,
-    learned,
-    predicted,
+    join_labelled,
+    join_learned,
+    join_predictions,
 )
 from wolfstream.service.client.sender import Sender, if_match_header
 from wolfstream.service.client.steps import Steps
@@ -79,7 +79,7 @@ class SampleCalls(Sender):
             raise
         if not responses:
             raise ValueError("there are no samples")
-        return learned(responses)
+        return join_learned(responses)
 
     def predict(
         self,
@@ -120,7 +120,7 @@ class SampleCalls(Sender):
                     if responses[0].get("classes") != responses[-1].get("classes"):
                         break
                 else:
-                    return predicted(responses)
+                    return join_predictions(responses)
             except Refused as refused:
                 if refused.status != _TOO_LARGE or size <= 1:
                     raise
@@ -160,7 +160,7 @@ class SampleCalls(Sender):
             yield from _send_halving(whole, send)
         if not responses:
             raise ValueError("there are no rows")
-        return predicted(responses)
+        return join_predictions(responses)
 
     def label(
         self, name: str, ids: Any, y: Any, batch: int, if_match: str | None = None
@@ -184,7 +184,7 @@ class SampleCalls(Sender):
         except ClientError as error:
             error.acknowledged = sum(response.get("learned", 0) for response in responses)
             raise
-        return labelled(responses)
+        return join_labelled(responses)
 
 
 def _cost_fields(costs: Any) -> dict[str, Any]:

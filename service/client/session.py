@@ -19,7 +19,7 @@ from typing import Any, NamedTuple
 import msgpack
 
 from wolfstream.service.calls.table import BY_NAME
-from wolfstream.service.client.batches import Batch, row_fields
+from wolfstream.service.client.batches import Batch, as_ids, as_rows, row_fields
 from wolfstream.service.client.errors import AnswerLost, ClientError, Refused, Unsuitable, may_pass
 from wolfstream.service.client.steps import Backoff, Connect, Receive, Retry, Steps, Transmit
 from wolfstream.service.client.wire import learning_call, pack, plain
@@ -124,10 +124,17 @@ class Session:
             fields["if_match"] = if_match
         return (yield from self._send(learning_call(head), len(batch.y), **fields))
 
-    def predict(self, rows: Any, **options: Any) -> Steps[int]:
-        """Ask for predictions as soon as the window has room; return the request's number."""
+    def predict(self, X: Any, ids: Any = None, **options: Any) -> Steps[int]:
+        """Request predictions as soon as the window has room; return the request's number.
+
+        Args:
+            X: rows, or one row.
+            ids: an id for each row, under which it waits for its label.
+            options: fields of the request; None leaves one out.
+        """
+        options["ids"] = None if ids is None else as_ids(ids)
         fields = {name: value for name, value in options.items() if value is not None}
-        return (yield from self._send("predict", 0, **row_fields(rows), **fields))
+        return (yield from self._send("predict", 0, **row_fields(as_rows(X)), **fields))
 
     def label(self, labels: Batch) -> Steps[int]:
         """Send labels of predicted rows as soon as the window has room; return the number."""

@@ -5,7 +5,7 @@ from threading import Lock
 from types import TracebackType
 from typing import Any, Self, TypeVar
 
-from wolfstream.service.client.batches import as_ids, as_rows, late_labels, one_batch
+from wolfstream.service.client.batches import late_labels, one_batch
 from wolfstream.service.client.errors import ClientError
 from wolfstream.service.client.results import Labelled, Learned, Predictions, read_result
 from wolfstream.service.client.session import Session
@@ -29,15 +29,15 @@ class Stream:
     AnswerLost), any call continues where the stream stopped. Threads may share a stream.
     """
 
-    def __init__(self, at: Address, session: Session) -> None:
+    def __init__(self, address: Address, session: Session) -> None:
         """Begin without a connection.
 
         Args:
-            at: the model's stream.
+            address: of the model's stream.
             session: its requests.
         """
         self._session = session
-        self._socket = Socket(at)
+        self._socket = Socket(address)
         self._lock = Lock()  # one call at a time uses the connection
 
     def __enter__(self) -> Self:
@@ -123,11 +123,17 @@ class Stream:
 
         Raises ClientError, ValueError, TypeError.
         """
-        options: dict[str, Any] = {"head": head, "min_sequence": min_sequence}
-        options |= {"probability": probability, "confidence": confidence, "explain": explain}
-        options["costs"] = costs
-        options["ids"] = None if ids is None else as_ids(ids)
-        return self._run(self._session.predict(as_rows(X), **options))
+        steps = self._session.predict(
+            X,
+            ids,
+            head=head,
+            min_sequence=min_sequence,
+            probability=probability,
+            confidence=confidence,
+            explain=explain,
+            costs=costs,
+        )
+        return self._run(steps)
 
     def label(self, ids: Any, y: Any) -> int:
         """Send the labels of rows that were predicted with ids; return the number of the request.

@@ -38,7 +38,7 @@ class Address(NamedTuple):
     timeout: float  # seconds without a message after which the connection counts as lost
 
 
-def address(url: str, model: str, key: str | None, timeout: float, verify: Any) -> Address:
+def stream_address(url: str, model: str, key: str | None, timeout: float, verify: Any) -> Address:
     """Return the address of a model's stream. Raises ClientError; see `client.sync.Client`."""
     url = check_url(url)
     context = tls_context(url, verify)

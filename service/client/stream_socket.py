@@ -27,7 +27,7 @@ class Socket:
         """Begin without a connection; see `Connect`."""
         self._address = address
         self._stack = ExitStack()  # closes the connection
-        self._open: ClientConnection | None = None
+        self._connection: ClientConnection | None = None
 
     def run(self, steps: Steps[T]) -> T:
         """Carry out the steps and return their result."""
@@ -52,23 +52,23 @@ class Socket:
     def _connect(self, url: str) -> str | bytes:
         self.close()
         try:
-            self._open = self._stack.enter_context(connect(url, **self._address.options))
+            self._connection = self._stack.enter_context(connect(url, **self._address.options))
         except (OSError, InvalidHandshake, EOFError, ConnectionClosed) as error:
             raise opening_error(self._address.url, error) from None
-        check_subprotocol(self._address.url, self._open.subprotocol)
+        check_subprotocol(self._address.url, self._connection.subprotocol)
         return self._receive()
 
     def _transmit(self, message: bytes) -> None:
-        assert self._open is not None
+        assert self._connection is not None
         try:
-            self._open.send(message)
+            self._connection.send(message)
         except ConnectionClosed as error:
             raise lost_connection(self._address.url, error) from None
 
     def _receive(self) -> str | bytes:
-        assert self._open is not None
+        assert self._connection is not None
         try:
-            return self._open.recv(timeout=self._address.timeout)
+            return self._connection.recv(timeout=self._address.timeout)
         except ConnectionClosed as error:
             raise lost_connection(self._address.url, error) from None
         except TimeoutError:

@@ -323,7 +323,7 @@ class Client(ModelMethods):
         """
         from wolfstream.service.client.session import Session
         from wolfstream.service.client.stream import Stream
-        from wolfstream.service.client.stream_address import address
+        from wolfstream.service.client.stream_address import stream_address
 
-        at = address(self.url, name, self._key, self._timeout, self._http.tls_context)
-        return Stream(at, Session.begin(producer, first, self._retry))
+        address = stream_address(self.url, name, self._key, self._timeout, self._http.tls_context)
+        return Stream(address, Session.begin(producer, first, self._retry))

@@ -15,7 +15,7 @@ from wolfstream.service.client.wire import (
     Verify,
     check_url,
     connection_options,
-    failed,
+    request_error,
     request_headers,
     tls_context,
 )
@@ -56,12 +56,12 @@ class Transport:
                             if (state := reader.take(line)) is not None:
                                 yield state
             except httpx.RequestError as error:
-                lost = failed(self.url, error)
+                lost = request_error(self.url, error)
             except Refused as error:
                 lost = error
             if reader.ended:
                 return
-            time.sleep(reader.again(lost).seconds)
+            time.sleep(reader.pause(lost).seconds)
 
     def _do(self, effect: Effect) -> Reply | None:
         if isinstance(effect, Pause):
@@ -77,7 +77,7 @@ class Transport:
                 headers=request_headers(effect),
             )
         except httpx.RequestError as error:
-            raise failed(self.url, error) from None
+            raise request_error(self.url, error) from None
         return _reply(response)
 
 
@@ -118,12 +118,12 @@ class AsyncTransport:
                             if (state := reader.take(line)) is not None:
                                 yield state
             except httpx.RequestError as error:
-                lost = failed(self.url, error)
+                lost = request_error(self.url, error)
             except Refused as error:
                 lost = error
             if reader.ended:
                 return
-            await asyncio.sleep(reader.again(lost).seconds)
+            await asyncio.sleep(reader.pause(lost).seconds)
 
     async def _do(self, effect: Effect) -> Reply | None:
         if isinstance(effect, Pause):
@@ -139,7 +139,7 @@ class AsyncTransport:
                 headers=request_headers(effect),
             )
         except httpx.RequestError as error:
-            raise failed(self.url, error) from None
+            raise request_error(self.url, error) from None
         return _reply(response)
 
 

@@ -137,7 +137,7 @@ def plain(decode: Callable[[Any], Any], body: bytes | str) -> dict[str, Any] | N
     return data if isinstance(data, dict) else None
 
 
-def failed(url: str, error: httpx.RequestError) -> ClientError:
+def request_error(url: str, error: httpx.RequestError) -> ClientError:
     """Return the client's error for one of httpx."""
     not_sent = (httpx.ConnectError, httpx.ConnectTimeout, httpx.ProxyError, httpx.PoolTimeout)
     if isinstance(error, not_sent):

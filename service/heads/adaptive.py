@@ -184,7 +184,7 @@ def _build(spec: ModelSpec) -> ClassificationHead[AdaptiveLearner] | RegressionH
     learner = AdaptiveLearner(spec)
     if spec.task == "regression":
         return RegressionHead(learner)
-    return ClassificationHead(learner, own=True)
+    return ClassificationHead(learner, log_scores=True)
 
 
 def _specs() -> Iterator[ModelSpec]:

@@ -173,12 +173,12 @@ class ClassificationView(NamedTuple):
 class ClassificationHead(Generic[L]):
     """A learner of classes' codes, the classes' labels, and a prequential score.
 
-    own: whether the learner's scores are logarithms of probabilities.
+    log_scores: whether the learner's scores are logarithms of probabilities.
     """
 
-    def __init__(self, learner: L, *, own: bool = False) -> None:
+    def __init__(self, learner: L, *, log_scores: bool = False) -> None:
         self.learner = learner
-        self._head = ClassHead(learner, learner.voters, own=own)
+        self._head = ClassHead(learner, learner.voters, log_scores=log_scores)
         self._score = Hits()
 
     @property

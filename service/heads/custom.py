@@ -35,7 +35,7 @@ from wolfstream.solver.rows.matrix import Matrix, SparseRows, n_rows, to_csr
 from wolfstream.solver.rows.sample_weights import Weights, as_numbers
 from wolfstream.solver.stream.reasons import Gradient
 from wolfstream.solver.stream.value_head import Values
-from wolfstream.solver.stream.votes import Answer, Decided, Hints
+from wolfstream.solver.stream.votes import Answer, Decisions, Hints
 
 NAME: HeadName = "custom"
 # Probabilities of less count as this much.
@@ -209,7 +209,7 @@ class CustomOnlineLearner(WithoutMembers):
         decision = np.concatenate([answer.decision for answer in answers])
         if self._origin.regression:
             return [Values(prediction)]
-        return [Decided(prediction, decision)]
+        return [Decisions(prediction, decision)]
 
     def view(self) -> CustomView:
         """Return a view of the learner as it is now."""
@@ -254,7 +254,7 @@ def _nothing(classes: int, *, regression: bool) -> Answer:
     """Return the answer about one row before the first sample."""
     if regression:
         return Values(np.array([np.nan]))
-    return Decided(np.array([-1]), _decision(np.full((1, classes), np.nan)))
+    return Decisions(np.array([-1]), _decision(np.full((1, classes), np.nan)))
 
 
 def _answer(learner: GuardedLearner, X: Float64Array, classes: int, total: int) -> Answer:
@@ -272,7 +272,7 @@ def _answer(learner: GuardedLearner, X: Float64Array, classes: int, total: int) 
     answer = np.nan_to_num(answer)
     scores = np.full((len(X), total), np.log(LEAST_PROBABILITY))
     scores[:, :classes] = np.log(np.maximum(answer, LEAST_PROBABILITY))
-    return Decided(scores[:, :classes].argmax(axis=1), _decision(scores))
+    return Decisions(scores[:, :classes].argmax(axis=1), _decision(scores))
 
 
 def _decision(scores: Float64Array) -> Float64Array:

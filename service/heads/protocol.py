@@ -106,13 +106,13 @@ class HeadView(Protocol):
         """
 
     def contests(self, head_answer: HeadAnswer, /) -> Sequence[Contest] | None:
-        """See `solver.stream.explanations.Explaining`."""
+        """See `solver.stream.explanations.ExplainableHead`."""
 
     def pulls(self, x: Matrix, wanted: int, other: int, /) -> MemberPulls | None:
-        """See `solver.stream.explanations.Explaining`."""
+        """See `solver.stream.explanations.ExplainableHead`."""
 
     def slope(self, x: Float64Array, direction: Float64Array, heard: Heard, /) -> Slope:
-        """See `solver.stream.reasons.Sloped`."""
+        """See `solver.stream.reasons.DifferentiableHead`."""
 
     def cost(self, rows: int, entries: int) -> int:
         """Return the number of multiplications of a prediction, to decide where it may run.

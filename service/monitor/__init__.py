@@ -1,6 +1,6 @@
 """Live models as the console shows them: now, and over the last hours.
 
-Once a second, `producer` describes each model that has listeners (`console_state`, `meters`) and
+Once a second, `producer` describes each model that has listeners (`console_state`) and
 sends them the description (`channel`). Every ten seconds it writes a point for each model that has
 changed (`points`, `side_file`). Changes of a head's loss become alerts (`alerts`), which `webhook`
 posts. Only published views are read, so learning never waits.

@@ -1,6 +1,7 @@
 """A model as the console shows it: its state at one moment, as plain data."""
 
 import time
+from collections import deque
 from collections.abc import Mapping
 from datetime import UTC, datetime
 from typing import Any
@@ -8,11 +9,10 @@ from typing import Any
 from wolfstream.service.model.live import Model, rfc3339
 from wolfstream.service.model.predicted_rows import latest_predicted
 from wolfstream.service.model.scoreboard import scoreboard
-from wolfstream.service.monitor.meters import Meter, ratio
 
 # task -> the score that is plotted; and baselines that use no features, whose scores are, too.
-_DRAWN = {"classification": "accuracy", "regression": "mae"}
-_RULES = {
+_SCORE = {"classification": "accuracy", "regression": "mae"}
+_BASELINES = {
     "classification": ("majority", "last_label"),
     "regression": ("running_mean", "last_value"),
 }
@@ -25,6 +25,34 @@ _MAX_COLUMNS = 64
 _MAX_CONFUSION_CLASSES = 25
 # Significant digits of what is plotted.
 _DIGITS = 6
+
+
+class Meter:
+    """The growth of counters over the last few readings."""
+
+    def __init__(self, readings: int) -> None:
+        """Begin without readings.
+
+        Args:
+            readings: how many are stored, at least two.
+        """
+        self._readings: deque[tuple[float, ...]] = deque(maxlen=readings)  # (time, *counters)
+
+    def read(self, now: float, *counters: float) -> None:
+        """Take a reading.
+
+        Args:
+            now: seconds of the monotonic clock.
+            counters: always the same ones, in the same order.
+        """
+        self._readings.append((now, *counters))
+
+    def growth(self) -> tuple[float, ...]:
+        """Return (seconds, growth of each counter) from the oldest reading to the newest."""
+        if not self._readings:
+            return ()
+        first, last = self._readings[0], self._readings[-1]
+        return tuple(after - before for before, after in zip(first, last, strict=True))
 
 
 def read_counters(meter: Meter, now: float, model: Model) -> None:
@@ -59,20 +87,20 @@ def values(
     seconds, learned, predicted, learns, predicts, learn_total, predict_total = meter.growth()
     task = model.spec.task
     numbers: dict[str, float | None] = {
-        "samples_per_second": ratio(learned, seconds),
-        "rows_per_second": ratio(predicted, seconds),
-        "learn_seconds": ratio(learn_total, learns),
-        "predict_seconds": ratio(predict_total, predicts),
+        "samples_per_second": _ratio(learned, seconds),
+        "rows_per_second": _ratio(predicted, seconds),
+        "learn_seconds": _ratio(learn_total, learns),
+        "predict_seconds": _ratio(predict_total, predicts),
     }
-    drawn = _DRAWN[task]
+    score = _SCORE[task]
     for head, stats in heads.items():
         scores = stats["prequential"]
-        numbers[f"{head}.{drawn}"] = scores.get(f"recent_{drawn}")
+        numbers[f"{head}.{score}"] = scores.get(f"recent_{score}")
         numbers |= {f"{head}.{name}": stats[name] for name in _PLOTTED_STATS if name in stats}
         if head == model.spec.serve:
-            for rule in _RULES[task]:
-                numbers[f"{rule}.{drawn}"] = scores[f"recent_{rule}_{drawn}"]
-    return {name: _short(value) for name, value in numbers.items()}
+            for baseline in _BASELINES[task]:
+                numbers[f"{baseline}.{score}"] = scores[f"recent_{baseline}_{score}"]
+    return {name: _rounded(value) for name, value in numbers.items()}
 
 
 def console_state(
@@ -95,9 +123,9 @@ def console_state(
         **{name: description[name] for name in ("model", "sequence", "epoch", "status", "notice")},
         "task": model.spec.task,
         "serve": model.spec.serve,
-        "drawn": _DRAWN[model.spec.task],
+        "drawn": _SCORE[model.spec.task],
         **{name: description[name] for name in ("rows", "features", "warning", "warnings")},
-        "columns": _few(description["columns"]),
+        "columns": _bounded_columns(description["columns"]),
         "snapshot_sequence": model.snapshot_sequence,
         "rolled_back": model.rolled_back,
         "follows": description["follows"],
@@ -107,12 +135,12 @@ def console_state(
         "heads": {name: _without_large_matrices(stats) for name, stats in heads.items()},
         "latest": [{"prediction": prediction, "label": label} for prediction, label in latest],
         "pending": description["pending"],
-        "foretold": _foretold(model),
+        "foretold": _awaiting_labels(model),
         "last_row": model.last_row.plain,
     }
 
 
-def _few(columns: list[dict[str, Any]] | None) -> list[dict[str, Any]] | None:
+def _bounded_columns(columns: list[dict[str, Any]] | None) -> list[dict[str, Any]] | None:
     return columns if columns is not None and len(columns) <= _MAX_COLUMNS else None
 
 
@@ -123,13 +151,18 @@ def _without_large_matrices(stats: dict[str, Any]) -> dict[str, Any]:
     return {**stats, "scores": scores}
 
 
-def _foretold(model: Model) -> list[dict[str, Any]]:
+def _awaiting_labels(model: Model) -> list[dict[str, Any]]:
     """Return the last rows that were predicted under ids, with times as text."""
-    counts, spec = model.pending, model.spec.pending
-    if counts is None or spec is None:
+    pending, spec = model.pending, model.spec.pending
+    if pending is None or spec is None:
         return []
-    rows = latest_predicted(counts, round(1000 * time.time()), spec.max_age_seconds)
-    return [row._asdict() | {"since": row.since and _as_text(row.since / 1000.0)} for row in rows]
+    rows = latest_predicted(pending, round(1000 * time.time()), spec.max_age_seconds)
+    return [row._asdict() | {"since": row.since and _time_as_text(row.since)} for row in rows]
+
+
+def _ratio(part: float, whole: float) -> float | None:
+    """Return a rate or a mean; None if the divisor is not positive."""
+    return part / whole if whole > 0 else None
 
 
 def now_as_text() -> str:
@@ -137,9 +170,9 @@ def now_as_text() -> str:
     return rfc3339(datetime.now(UTC))
 
 
-def _as_text(seconds: float) -> str:
-    return rfc3339(datetime.fromtimestamp(seconds, UTC))
+def _time_as_text(milliseconds: float) -> str:
+    return rfc3339(datetime.fromtimestamp(milliseconds / 1000.0, UTC))
 
 
-def _short(value: float | None) -> float | None:
+def _rounded(value: float | None) -> float | None:
     return value if value is None or isinstance(value, int) else float(f"{value:.{_DIGITS}g}")

@@ -10,8 +10,7 @@ from wolfstream.service.engine.facade import Engine
 from wolfstream.service.model.live import Model
 from wolfstream.service.monitor.alerts import Alert, Alerts, model_alerts
 from wolfstream.service.monitor.channel import EventChannel
-from wolfstream.service.monitor.console_state import console_state, read_counters, values
-from wolfstream.service.monitor.meters import Meter
+from wolfstream.service.monitor.console_state import Meter, console_state, read_counters, values
 from wolfstream.service.monitor.points import Point, Points
 
 logger = logging.getLogger(__name__)
@@ -67,7 +66,7 @@ class Monitor:
         while not self._closed:
             await asyncio.sleep(_EVENT_SECONDS)
             try:
-                await self._warn()
+                await self._report_alerts()
                 await self._publish()
                 if ticks % POINT_SECONDS == 0 and (writing is None or writing.done()):
                     writing = asyncio.create_task(asyncio.to_thread(self._write_points))
@@ -111,7 +110,7 @@ class Monitor:
             elif now - watched.last_listened > _IDLE_SECONDS:
                 del self._watched[model]
 
-    async def _warn(self) -> None:
+    async def _report_alerts(self) -> None:
         """Record new changes as alerts, and send them to listeners."""
         models = self._engine.recovered()
         last = {model: _last_change(model) for model in models}

@@ -151,7 +151,7 @@ def _spec_of(
     if labels is not None and isinstance(estimator, StreamClassifier) and estimator.class_weight:
         spec.setdefault("adaptive", {})["class_weight"] = _class_weight(estimator)
     if labels is not None:
-        spec["working_set"] = {"scores": estimator.model.own.scores}
+        spec["working_set"] = {"scores": estimator.model.set_parameters.scores}
     if labels is not None and isinstance(estimator, StreamClassifier) and estimator.declared:
         spec["classes"] = labels
     return read_spec(spec)

@@ -18,28 +18,30 @@ from wolfstream.solver.arrays import Float64Array
 
 
 def add_ridge(
-    own: RidgeLearners, others: Sequence[RidgeLearners], weights: Sequence[Float64Array]
+    merged: RidgeLearners, others: Sequence[RidgeLearners], weights: Sequence[Float64Array]
 ) -> None:
-    """Make `own`, which has learned nothing, the sum of others with the same settings.
+    """Make `merged`, which has learned nothing, the sum of others with the same settings.
 
     weights: W of each, with its targets in the same order.
     """
-    P, W = np.empty_like(own.P), np.empty_like(weights[0])
-    for h, setting in enumerate(own.settings):
-        precisions = [_precision(one, h, setting.ridge) for one in others]
+    P, W = np.empty_like(merged.P), np.empty_like(weights[0])
+    for h, setting in enumerate(merged.settings):
+        precisions = [_precision(learner, h, setting.ridge) for learner in others]
         Q = np.sum(precisions, axis=0)
         Q.flat[:: len(Q) + 1] -= (len(others) - 1) * setting.ridge
-        products = [of_one @ _columns(w[h]) for of_one, w in zip(precisions, weights, strict=True)]
-        found = np.linalg.solve(Q, np.sum(products, axis=0))
-        W[h] = found.T.reshape(W[h].shape)
+        products = [
+            precision @ _columns(w[h]) for precision, w in zip(precisions, weights, strict=True)
+        ]
+        solution = np.linalg.solve(Q, np.sum(products, axis=0))
+        W[h] = solution.T.reshape(W[h].shape)
         P[h] = bounded(np.linalg.inv(Q), 1.0 / setting.ridge)
-    own.P, own.W = P, W
+    merged.P, merged.W = P, W
 
 
-def _precision(one: RidgeLearners, setting: int, ridge: float) -> Float64Array:
+def _precision(learner: RidgeLearners, setting: int, ridge: float) -> Float64Array:
     """(D, D) P^-1 with the rows that are pending."""
-    V = one.gains[setting, : one.pending]
-    return np.asarray(np.linalg.inv(bounded(one.P[setting] - V.T @ V, 1.0 / ridge)))
+    V = learner.gains[setting, : learner.pending]
+    return np.asarray(np.linalg.inv(bounded(learner.P[setting] - V.T @ V, 1.0 / ridge)))
 
 
 def _columns(W: Float64Array) -> Float64Array:

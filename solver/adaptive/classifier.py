@@ -82,10 +82,10 @@ class AdaptiveClassifier:
             return self._absorb_chunk(X, codes, y, external, weights)
         while start < n:
             part = slice(start, min(start + CHUNK - self.samples % CHUNK, n))
-            given = None if external is None else external[part]
+            votes = None if external is None else external[part]
             texts = None if codes is None else codes[part]
             rows = take_rows(X, part)
-            answers.append(self._absorb_chunk(rows, texts, y[part], given, weights[part]))
+            answers.append(self._absorb_chunk(rows, texts, y[part], votes, weights[part]))
             start = part.stop
         return answers[0] if len(answers) == 1 else joined(answers, self.n_classes)
 
@@ -144,8 +144,8 @@ class AdaptiveClassifier:
     @property
     def nbytes(self) -> int:
         """Memory in bytes of what learning reads and writes."""
-        own = self.learners.nbytes + self.losses.nbytes + self.inputs.features.W.nbytes
-        return own + self.endless.nbytes + sum(array.nbytes for array in self.combination)
+        n_bytes = self.learners.nbytes + self.losses.nbytes + self.inputs.features.W.nbytes
+        return n_bytes + self.endless.nbytes + sum(array.nbytes for array in self.combination)
 
     def _kinds(self) -> list[dict[str, Any]]:
         """Return the parameters of each learner, in the order of the weights."""

@@ -79,7 +79,7 @@ def known_classes(y: NDArray[np.int64], met: int) -> NDArray[np.int64]:
     return known
 
 
-class OfRow(NamedTuple):
+class RowWork(NamedTuple):
     """What is computed from one row: p (E + S, K), likelihood and speaks (E + S,), slope (E,)."""
 
     p: Float64Array
@@ -92,7 +92,7 @@ class Learning(NamedTuple):
     """What combining reads and writes. least: (E + S,), as `share_step` takes it."""
 
     combination: Combination
-    of_row: OfRow
+    work: RowWork
     least: Float64Array
 
 
@@ -129,9 +129,10 @@ class Combiner:
         losses = np.empty((n, len(self._least)))
         losses.fill(np.nan)
         if targets != self._targets:
-            self._targets, self._of_row = targets, _of_row(combination, targets)
+            self._targets, self._row_work = targets, _row_work(combination, targets)
         words = self._holder.words(
-            (combination, self._of_row), lambda: Learning(combination, self._of_row, self._least)
+            (combination, self._row_work),
+            lambda: Learning(combination, self._row_work, self._least),
         )
         _combine(words, scores, awake, y, known, weight, probability, losses)
         return probability, losses
@@ -142,22 +143,22 @@ def combined(
 ) -> Float64Array:
     """Return the probabilities (n, K) of rows without labels; scores (n, E, K) overwritten."""
     n, _, targets = scores.shape
-    probability, of_row = np.zeros((n, targets)), _of_row(combination, targets)
-    _answer(combination, scores, awake, classes, of_row.p, of_row.speaks, probability)
+    probability, work = np.zeros((n, targets)), _row_work(combination, targets)
+    _answer(combination, scores, awake, classes, work.p, work.speaks, probability)
     return probability
 
 
-def _of_row(c: Combination, targets: int) -> OfRow:
+def _row_work(c: Combination, targets: int) -> RowWork:
     stackers, experts = c.a.shape
     voices = experts + stackers
     p = np.empty((voices, targets))
-    return OfRow(p, np.ones(voices), np.empty(voices, np.bool_), np.empty(experts))
+    return RowWork(p, np.ones(voices), np.empty(voices, np.bool_), np.empty(experts))
 
 
 # Most of numba carries no types.
 _typeof: Any = numba.typeof
 _EXAMPLE = new_combination(np.ones(2), [1.0])
-_LEARNING = _typeof(Learning(_EXAMPLE, _of_row(_EXAMPLE, 1), np.ones(2)))
+_LEARNING = _typeof(Learning(_EXAMPLE, _row_work(_EXAMPLE, 1), np.ones(2)))
 
 
 @compiled
@@ -177,8 +178,8 @@ def _combine(
     losses: Float64Array,
 ) -> None:
     """As of `Combiner.combine`."""
-    c, of_row, least = held(words, _LEARNING)
-    p, likelihood, speaks, slope = of_row
+    c, work, least = held(words, _LEARNING)
+    p, likelihood, speaks, slope = work
     experts, stackers = c.a.shape[1], c.a.shape[0]
     for i in range(scores.shape[0]):
         classes, u = known[i], scores[i]
@@ -191,8 +192,8 @@ def _combine(
         for e in range(experts):
             slope[e] = w * c.beta[e]
         for s in range(stackers):
-            of_s = p[experts + s]
-            adagrad_step(c.a[s], c.square[s], c.step[s], slope, u, of_s, classes, label)
+            stacker_p = p[experts + s]
+            adagrad_step(c.a[s], c.square[s], c.step[s], slope, u, stacker_p, classes, label)
         for e in range(experts + stackers):
             likelihood[e] = larger(p[e, label], LEAST)
             if speaks[e]:

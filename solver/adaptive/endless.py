@@ -46,7 +46,7 @@ class Earlier(NamedTuple):
 
 
 class EndlessLearner:
-    """Watches one.
+    """Watches one learner of endless memory.
 
     bayes: what follows it. earlier: at most two former states, the older first. age: samples since
     the newer one.
@@ -62,7 +62,7 @@ class EndlessLearner:
         """Grow to this many classes."""
         self.places.meet(classes)
         self.earlier = [
-            one._replace(W=for_classes(one.W[None], classes)[0]) for one in self.earlier
+            state._replace(W=for_classes(state.W[None], classes)[0]) for state in self.earlier
         ]
 
     def end_chunk(
@@ -110,7 +110,7 @@ class EndlessLearner:
         arrays = self.places.state(name) | self.evidence.state(name)
         arrays[f"{name}_age"] = np.array([self.age], np.int64)
         for field in Earlier._fields:
-            fields = [getattr(one, field) for one in self.earlier]
+            fields = [getattr(state, field) for state in self.earlier]
             arrays[f"{name}_{field}"] = np.stack(fields) if fields else np.empty(0)
         return arrays
 
@@ -120,7 +120,7 @@ class EndlessLearner:
         self.evidence.restore(name, state)
         self.age = int(state[f"{name}_age"][0])
         fields = zip(*(state[f"{name}_{field}"] for field in Earlier._fields), strict=True)
-        self.earlier = [Earlier(*(np.array(field) for field in one)) for one in fields]
+        self.earlier = [Earlier(*map(np.array, values)) for values in fields]
 
 
 class EndlessLearners:
@@ -134,15 +134,15 @@ class EndlessLearners:
             EndlessLearner(*pair, None if e else self.bayes)
             for e, pair in enumerate(learners.endless())
         ]
-        self._experts = np.array([one.own.experts.stop - 1 for one in self.each], np.int64)
+        self._experts = np.array([watcher.own.experts.stop - 1 for watcher in self.each], np.int64)
         self._predicted = np.zeros((CHUNK, len(self.each)), np.int64)
         self._y = np.zeros(CHUNK, np.int64)
         self._pending = 0
 
     def meet(self, classes: int) -> None:
         """Grow to this many classes."""
-        for one in self.each:
-            one.meet(classes)
+        for watcher in self.each:
+            watcher.meet(classes)
         if self.bayes is not None:
             self.bayes.meet(classes)
 
@@ -156,16 +156,16 @@ class EndlessLearners:
     def end_chunk(self, losses: Float64Array, combination: Combination) -> None:
         """Act on the losses (CHUNK, experts) of the last rows."""
         n, self._pending = self._pending, 0
-        for e, one in enumerate(self.each):
-            found = one.end_chunk(self._predicted[:n, e], self._y[:n], losses, combination)
+        for e, watcher in enumerate(self.each):
+            found = watcher.end_chunk(self._predicted[:n, e], self._y[:n], losses, combination)
             if found is not None and self.neighbours is not None:
                 self.neighbours.follow(found)
 
     @property
     def nbytes(self) -> int:
         """Memory in bytes."""
-        earlier = [array for one in self.each for former in one.earlier for array in former]
-        tables = [one.places.table for one in self.each]
+        earlier = [array for watcher in self.each for former in watcher.earlier for array in former]
+        tables = [watcher.places.table for watcher in self.each]
         own = sum(array.nbytes for array in [*earlier, *tables, self._predicted, self._y])
         return own + (0 if self.bayes is None else self.bayes.nbytes)
 
@@ -173,8 +173,8 @@ class EndlessLearners:
         """Return the state as plain arrays."""
         arrays = {"endless_said": self._predicted[: self._pending].copy()}
         arrays["endless_y"] = self._y[: self._pending].copy()
-        for e, one in enumerate(self.each):
-            arrays |= one.state(f"endless{e}")
+        for e, watcher in enumerate(self.each):
+            arrays |= watcher.state(f"endless{e}")
         return arrays | ({} if self.bayes is None else self.bayes.state())
 
     def restore(self, state: Mapping[str, NDArray[Any]]) -> None:
@@ -182,8 +182,8 @@ class EndlessLearners:
         self._pending = len(state["endless_y"])
         self._predicted[: self._pending] = state["endless_said"]
         self._y[: self._pending] = state["endless_y"]
-        for e, one in enumerate(self.each):
-            one.restore(f"endless{e}", state)
+        for e, watcher in enumerate(self.each):
+            watcher.restore(f"endless{e}", state)
         if self.bayes is not None:
             self.bayes.restore(state)
 
@@ -220,8 +220,8 @@ def _note(
     """predicted[i, e] = argmax_k scores[i, experts[e], k]."""
     for i in range(len(scores)):
         for e in range(len(experts)):
-            best, of_expert = 0, scores[i, experts[e]]
+            best, expert_scores = 0, scores[i, experts[e]]
             for k in range(1, classes):
-                if of_expert[k] > of_expert[best]:
+                if expert_scores[k] > expert_scores[best]:
                     best = k
             predicted[i, e] = best

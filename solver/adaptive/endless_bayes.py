@@ -39,7 +39,9 @@ class EndlessBayes:
 
     def meet(self, classes: int) -> None:
         """Grow to this many classes."""
-        self.earlier = [one._replace(sums=for_classes(one.sums, classes)) for one in self.earlier]
+        self.earlier = [
+            state._replace(sums=for_classes(state.sums, classes)) for state in self.earlier
+        ]
 
     def remember(self, combination: Combination) -> None:
         """Keep the present state beside the one that was kept last."""
@@ -67,13 +69,13 @@ class EndlessBayes:
     @property
     def nbytes(self) -> int:
         """Memory in bytes of the former states."""
-        return sum(array.nbytes for one in self.earlier for array in one)
+        return sum(array.nbytes for state in self.earlier for array in state)
 
     def state(self) -> dict[str, NDArray[Any]]:
         """Return the former states as plain arrays."""
         arrays = dict[str, NDArray[Any]]()
         for field in EarlierBayes._fields:
-            fields = [getattr(one, field) for one in self.earlier]
+            fields = [getattr(state, field) for state in self.earlier]
             arrays[f"bayes_earlier_{field}"] = np.stack(fields) if fields else np.empty(0)
         return arrays
 
@@ -81,4 +83,4 @@ class EndlessBayes:
         """Take over what `state` gave."""
         saved = (state[f"bayes_earlier_{field}"] for field in EarlierBayes._fields)
         fields = zip(*saved, strict=True)
-        self.earlier = [EarlierBayes(*(np.array(field) for field in one)) for one in fields]
+        self.earlier = [EarlierBayes(*map(np.array, values)) for values in fields]

@@ -68,17 +68,17 @@ class EndlessValues:
 
     def end_chunk(self, errors: Float64Array, combination: ValueCombination) -> None:
         """Act on the squared errors (n, experts) of the last rows."""
-        for one in self.each:
-            one.end_chunk(errors, combination)
+        for watcher in self.each:
+            watcher.end_chunk(errors, combination)
 
     def state(self) -> dict[str, NDArray[Any]]:
         """Return the state as plain arrays."""
         arrays: dict[str, NDArray[Any]] = {}
-        for e, one in enumerate(self.each):
-            arrays |= one.state(f"endless{e}")
+        for e, watcher in enumerate(self.each):
+            arrays |= watcher.state(f"endless{e}")
         return arrays
 
     def restore(self, state: Mapping[str, NDArray[Any]]) -> None:
         """Take over what `state` gave."""
-        for e, one in enumerate(self.each):
-            one.restore(f"endless{e}", state)
+        for e, watcher in enumerate(self.each):
+            watcher.restore(f"endless{e}", state)

@@ -28,9 +28,9 @@ class Evidence:
 
     def absorb(self, difference: Float64Array) -> None:
         """Take in losses less recent losses, (n,), NaN where there is none."""
-        known = difference[~np.isnan(difference)]
-        bounded = np.minimum(np.maximum(known, -LARGEST), LARGEST)
-        self.total = max(0.0, self.total + float(bounded.sum()) - MARGIN * len(known))
+        finite = difference[~np.isnan(difference)]
+        bounded = np.minimum(np.maximum(finite, -LARGEST), LARGEST)
+        self.total = max(0.0, self.total + float(bounded.sum()) - MARGIN * len(finite))
         self.age = self.age + len(difference) if self.total > 0.0 else 0
 
     def is_enough(self, horizon: float) -> bool:

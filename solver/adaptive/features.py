@@ -131,5 +131,5 @@ def relevance(share: Float64Array, W: Float64Array) -> Float64Array:
     d, m = share.shape
     energy = (W * W).sum(axis=0)
     waves = energy[1 + d :].reshape(2, -1).sum(axis=0)
-    of_each: Float64Array = energy[1 : 1 + d] / d + share @ waves / m
-    return of_each / of_each.max() if of_each.max() > 0.0 else np.ones(d)
+    importance: Float64Array = energy[1 : 1 + d] / d + share @ waves / m
+    return importance / importance.max() if importance.max() > 0.0 else np.ones(d)

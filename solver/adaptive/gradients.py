@@ -43,12 +43,12 @@ def class_gradient(
     external: (voters, K) scores of the row, and codes (1, texts), as `predict_classes` takes them.
     """
     made = _made(view.inputs, x)
-    given = None if external is None else external[None]
-    scores, awake = scores_of(view, made.phi, made.sparse, given, codes)
-    own = scores.shape[1] - view.external
-    of_scores = score_gradient(view.combination, scores[0], awake[0], direction)
-    of_row = _of_row(view.inputs, view.learners, x, made, of_scores[:own])
-    of_votes = of_scores[len(of_scores) - view.external :]
+    votes = None if external is None else external[None]
+    scores, awake = scores_of(view, made.phi, made.sparse, votes, codes)
+    n_own = scores.shape[1] - view.external
+    score_gradients = score_gradient(view.combination, scores[0], awake[0], direction)
+    of_row = _of_row(view.inputs, view.learners, x, made, score_gradients[:n_own])
+    of_votes = score_gradients[len(score_gradients) - view.external :]
     return BankGradient(of_row, of_votes if external is None else _unfilled(of_votes, external))
 
 
@@ -64,14 +64,14 @@ def value_gradient(
     """
     past = None if view.last is None else view.last[None]
     made = _made(view.inputs, x, view.lags)
-    found = learned_values(view, made.phi, made.sparse, codes)
-    given = None if external is None else external[None]
-    said, awake = with_others(found, past, given, view.external, view.units)
-    answer, _ = combined_values(view.combination, said.copy(), awake)
+    learned = learned_values(view, made.phi, made.sparse, codes)
+    votes = None if external is None else external[None]
+    values, awake = with_others(learned, past, votes, view.external, view.units)
+    answer, _ = combined_values(view.combination, values.copy(), awake)
     of_values = view.units.slope(answer) * _of_values(view.combination, awake[0])
-    of_row = _of_row(view.inputs, view.learners, x, made, of_values[: found.shape[1], None])
+    of_row = _of_row(view.inputs, view.learners, x, made, of_values[: learned.shape[1], None])
     # A vote is a target that comes in the others' units.
-    of_votes = of_values * awake[0] / view.units.slope(said[0])
+    of_votes = of_values * awake[0] / view.units.slope(values[0])
     return BankGradient(of_row, of_votes[len(of_votes) - view.external :])
 
 
@@ -186,9 +186,9 @@ def _of_values(c: ValueCombination, awake: NDArray[np.bool_]) -> Float64Array:
 
 def _unfilled(of_votes: Float64Array, external: Float64Array) -> Float64Array:
     """The gradient in scores as they were given: one that was NaN stood for the least given."""
-    there = np.isfinite(external)
-    found = np.where(there, of_votes, 0.0)
-    for e in np.flatnonzero(there.any(axis=1)):
-        least = int(np.argmin(np.where(there[e], external[e], np.inf)))
-        found[e, least] += of_votes[e, ~there[e]].sum()
-    return found
+    finite = np.isfinite(external)
+    gradient = np.where(finite, of_votes, 0.0)
+    for e in np.flatnonzero(finite.any(axis=1)):
+        least = int(np.argmin(np.where(finite[e], external[e], np.inf)))
+        gradient[e, least] += of_votes[e, ~finite[e]].sum()
+    return gradient

@@ -164,35 +164,35 @@ class Learners:
         """
         few, n = len(Y) <= FEW, len(Y)
         pending = self.ridge[0].pending if self.ridge else 0
-        for one in () if few else self.ridge:
-            one.multiply(Phi)
+        for learner in () if few else self.ridge:
+            learner.multiply(Phi)
         rows = 0 if self.bayes is None else self.bayes.rows
         words = self._holder.words(self._parts(), self._arrays)
         first = _learn(words, Phi, few, pending, rows, Y, weight, scores)
-        for one in self.ridge:
-            one.pending += n
+        for learner in self.ridge:
+            learner.pending += n
         if self.bayes is not None:
             self.bayes.rows += n
         if self.diagonal is not None and sparse is not None:
-            found = self.diagonal.absorb(sparse, Y, weight)
-            scores[:, first : first + len(found)] = found.transpose(1, 0, 2)
+            learner_scores = self.diagonal.absorb(sparse, Y, weight)
+            scores[:, first : first + len(learner_scores)] = learner_scores.transpose(1, 0, 2)
         if self.texts is not None and codes is not None:
-            found = self.texts.absorb(codes, Y, weight)
-            scores[:, self.count - found.shape[1] : self.count] = found
+            learner_scores = self.texts.absorb(codes, Y, weight)
+            scores[:, self.count - learner_scores.shape[1] : self.count] = learner_scores
 
     def _parts(self) -> tuple[Any, ...]:
         """Return what is replaced where one of `_arrays` is."""
         near, bayes = self.neighbours, self.bayes
         return (
-            *[one.W for one in self._groups],
-            *[one.P for one in self.ridge],
+            *[learner.W for learner in self._groups],
+            *[learner.P for learner in self.ridge],
             *(() if near is None else (near.memory, near.weight)),
             *(() if bayes is None else (bayes.sums, bayes.W)),
         )
 
     def _arrays(self) -> LearnerArrays:
-        ridge = [one.arrays for one in self.ridge]
-        gradient = [one.arrays for one in self.gradient]
+        ridge = [learner.arrays for learner in self.ridge]
+        gradient = [learner.arrays for learner in self.gradient]
         return LearnerArrays(
             (ridge[0] if ridge else NO_RIDGE, ridge[1] if len(ridge) > 1 else NO_RIDGE),
             (
@@ -206,10 +206,10 @@ class Learners:
 
     def end_chunk(self, samples: int) -> None:
         """Let the ridge learners forget, the stream being so many samples long."""
-        for one in self.ridge:
-            one.end_chunk(samples)
+        for learner in self.ridge:
+            learner.end_chunk(samples)
         if self.neighbours is not None and self.ridge:
-            first = next(one for one in self.ridge if one.span == "all")
+            first = next(learner for learner in self.ridge if learner.span == "all")
             self.neighbours.weigh(relevance(self._shares, first.W[0, 0]))
 
     def rescale(self, factor: float, shift: float) -> None:
@@ -232,11 +232,12 @@ class Learners:
     @property
     def nbytes(self) -> int:
         """Memory in bytes."""
-        own = sum(one.nbytes for one in self.ridge) + sum(one.W.nbytes for one in self.gradient)
-        own += 0 if self.neighbours is None else self.neighbours.nbytes
-        own += 0 if self.bayes is None else self.bayes.nbytes
-        own += 0 if self.diagonal is None else self.diagonal.nbytes
-        return own + (0 if self.texts is None else self.texts.nbytes)
+        n_bytes = sum(learner.nbytes for learner in self.ridge)
+        n_bytes += sum(learner.W.nbytes for learner in self.gradient)
+        n_bytes += 0 if self.neighbours is None else self.neighbours.nbytes
+        n_bytes += 0 if self.bayes is None else self.bayes.nbytes
+        n_bytes += 0 if self.diagonal is None else self.diagonal.nbytes
+        return n_bytes + (0 if self.texts is None else self.texts.nbytes)
 
     @property
     def work(self) -> int:
@@ -245,7 +246,7 @@ class Learners:
         A row's gain and its part of a chunk's update of P; a score and a step of each machine; two
         searches for neighbours; naive Bayes; a score and a step of each weight of a text.
         """
-        columns = [(len(one.P), one.P.shape[1]) for one in self.ridge]
+        columns = [(len(learner.P), learner.P.shape[1]) for learner in self.ridge]
         gains = sum(count * (2 * width * width + 2 * CHUNK * width) for count, width in columns)
         machines = sum(2 * group.W.size for group in self._groups)
         searches = 0 if self.neighbours is None else 4 * self.neighbours.memory.rows.size
@@ -257,8 +258,8 @@ class Learners:
         """The weights of all learners as they are now."""
         W = [group.W for group in self._groups]
         return LearnersView(
-            np.concatenate([one.ravel() for one in W]),
-            np.array([one.shape for one in W], np.int64),
+            np.concatenate([weights.ravel() for weights in W]),
+            np.array([weights.shape for weights in W], np.int64),
             None if self.neighbours is None else self.neighbours.view(self.targets),
             None if self.bayes is None else self.bayes.W.copy(),
             None if self.diagonal is None else self.diagonal.view(),
@@ -293,8 +294,8 @@ class Learners:
         return endless_pairs(self.ridge)
 
     def _named(self) -> list[tuple[str, RidgeLearners | GradientLearners]]:
-        ridge = [(f"ridge{e}", one) for e, one in enumerate(self.ridge)]
-        return [*ridge, *((f"gradient{e}", one) for e, one in enumerate(self.gradient))]
+        ridge = [(f"ridge{e}", learner) for e, learner in enumerate(self.ridge)]
+        return [*ridge, *((f"gradient{e}", learner) for e, learner in enumerate(self.gradient))]
 
 
 def score(
@@ -309,18 +310,18 @@ def score(
     scores: (n, experts, K), of which the learners are the first experts; of classification K need
     not include the class that never comes. A row has the same bits alone and among others.
     """
-    of_row = row_learners(view)
-    _score(Phi, of_row, search_for(of_row.memory, of_row.counts), scores)
+    learners = row_learners(view)
+    _score(Phi, learners, search_for(learners.memory, learners.counts), scores)
     stop = int((view.shapes[:, 0] * view.shapes[:, 1]).sum())
-    stop += 2 * len(of_row.counts) + len(of_row.bayes)
+    stop += 2 * len(learners.counts) + len(learners.bayes)
     targets = scores.shape[2]
     if view.diagonal is not None and sparse is not None:
-        found = diagonal_scores(view.diagonal, sparse).transpose(1, 0, 2)
-        scores[:, stop : stop + found.shape[1]] = found[:, :, :targets]
-        stop += found.shape[1]
+        learner_scores = diagonal_scores(view.diagonal, sparse).transpose(1, 0, 2)
+        scores[:, stop : stop + learner_scores.shape[1]] = learner_scores[:, :, :targets]
+        stop += learner_scores.shape[1]
     if view.texts is not None and codes is not None:
-        found = text_scores(view.texts, codes)
-        scores[:, stop : stop + found.shape[1]] = found[:, :, :targets]
+        learner_scores = text_scores(view.texts, codes)
+        scores[:, stop : stop + learner_scores.shape[1]] = learner_scores[:, :, :targets]
 
 
 class RowLearners(NamedTuple):
@@ -367,9 +368,9 @@ def score_row(
     if len(counts):
         for c in range(len(search.z)):
             search.z[c] = phi[1 + c]
-        of_near = scores[e : e + 2 * len(counts)]
+        near_scores = scores[e : e + 2 * len(counts)]
         weight, regression = learners.relevance, learners.regression
-        row_scores(learners.memory, counts, weight, regression, search, of_near)
+        row_scores(learners.memory, counts, weight, regression, search, near_scores)
         e += 2 * len(counts)
     columns = bayes.shape[3] // 2
     z = phi[1 : 1 + columns]

@@ -73,8 +73,8 @@ class Losses:
 
 
 def _sums(losses: Float64Array) -> tuple[Float64Array, Float64Array]:
-    there = ~np.isnan(losses)
-    return np.where(there, losses, 0.0).sum(axis=0), there.sum(axis=0).astype(np.float64)
+    present = ~np.isnan(losses)
+    return np.where(present, losses, 0.0).sum(axis=0), present.sum(axis=0).astype(np.float64)
 
 
 def _means(total: Float64Array, count: Float64Array) -> Float64Array:

@@ -38,16 +38,18 @@ def merge(
     for those that share no features.
     """
     _check_alike([*banks, merged])
-    classes = 1 + max(int(of_one.max(initial=-1)) for of_one in places)
+    classes = 1 + max(int(numbers.max(initial=-1)) for numbers in places)
     merged.meet(classes)
     samples = np.array([float(bank.samples) for bank in banks])
     share = samples / samples.sum()
-    orders = [_order(of_one, classes) for of_one in places]
+    orders = [_order(numbers, classes) for numbers in places]
     _merge_learners(banks, merged, orders, share)
     _merge_inputs(banks, merged)
     combinations = [bank.combination for bank in banks]
     means = {
-        field: np.tensordot(share, np.array([getattr(one, field) for one in combinations]), axes=1)
+        field: np.tensordot(
+            share, np.array([getattr(combination, field) for combination in combinations]), axes=1
+        )
         for field in Combination._fields
     }
     merged.combination = Combination(**means)
@@ -59,8 +61,8 @@ def merge(
 def _check_alike(banks: Sequence[AdaptiveClassifier]) -> None:
     first = banks[0].inputs
     for bank in banks:
-        own = bank.inputs
-        if own.wide != first.wide or not np.array_equal(own.features.W, first.features.W):
+        inputs = bank.inputs
+        if inputs.wide != first.wide or not np.array_equal(inputs.features.W, first.features.W):
             raise ValueError("the random features differ: begin all models from one")
 
 
@@ -85,28 +87,30 @@ def _merge_learners(
     share: Float64Array,
 ) -> None:
     learners, into = [bank.learners for bank in banks], merged.learners
-    for e, own in enumerate(into.ridge):
-        others = [one.ridge[e] for one in learners]
-        weights = [_in_order(one.W, order) for one, order in zip(others, orders, strict=True)]
-        add_ridge(own, others, weights)
-    for e, of_steps in enumerate(into.gradient):
-        of_each = zip(learners, orders, strict=True)
-        weights = [_in_order(one.gradient[e].W, order) for one, order in of_each]
-        of_steps.W = np.tensordot(share, np.array(weights), axes=1)
+    for e, ridge in enumerate(into.ridge):
+        others = [learner.ridge[e] for learner in learners]
+        weights = [
+            _in_order(learner.W, order) for learner, order in zip(others, orders, strict=True)
+        ]
+        add_ridge(ridge, others, weights)
+    for e, gradient in enumerate(into.gradient):
+        pairs = zip(learners, orders, strict=True)
+        weights = [_in_order(learner.gradient[e].W, order) for learner, order in pairs]
+        gradient.W = np.tensordot(share, np.array(weights), axes=1)
     if into.neighbours is not None:
-        memories = [one.neighbours for one in learners if one.neighbours is not None]
+        memories = [learner.neighbours for learner in learners if learner.neighbours is not None]
         _join_neighbours(into.neighbours, memories, orders, share)
     if into.bayes is not None:
-        of_bayes = [(one.bayes, order) for one, order in zip(learners, orders, strict=True)]
-        sums = [_in_order(one.sums, order) for one, order in of_bayes if one is not None]
-        rows = sum(one.rows for one, _ in of_bayes if one is not None)
+        bayes = [(learner.bayes, order) for learner, order in zip(learners, orders, strict=True)]
+        sums = [_in_order(learner.sums, order) for learner, order in bayes if learner is not None]
+        rows = sum(learner.rows for learner, _ in bayes if learner is not None)
         into.bayes.replace(np.sum(sums, axis=0), rows)
     if into.diagonal is not None:
-        sparse = [one.diagonal.weights for one in learners if one.diagonal is not None]
+        sparse = [learner.diagonal.weights for learner in learners if learner.diagonal is not None]
         into.diagonal.weights = _averaged_diagonal(sparse, orders)
     if into.texts is not None:
-        of_texts = [one.texts.weights for one in learners if one.texts is not None]
-        into.texts.replace(joined_texts(of_texts, orders))
+        texts = [learner.texts.weights for learner in learners if learner.texts is not None]
+        into.texts.replace(joined_texts(texts, orders))
 
 
 def _join_neighbours(
@@ -117,16 +121,16 @@ def _join_neighbours(
 ) -> None:
     """Fill a memory with as many of the last rows of each as there is room for."""
     most, at, memory = CAPACITY // len(each), 0, merged.memory
-    for one, order in zip(each, orders, strict=True):
-        rows, target, said, stored, counts = one.memory
+    for neighbours, order in zip(each, orders, strict=True):
+        rows, target, predicted, stored, counts = neighbours.memory
         slots = np.arange(max(0, int(stored[0]) - most), int(stored[0])) % CAPACITY
         part = slice(at, at + len(slots))
         memory.rows[:, part], memory.counts[part] = rows[:, slots], counts[slots]
         memory.target[part] = order[target[slots].astype(np.int64)]
-        memory.said[part] = order[said[slots]]
+        memory.said[part] = order[predicted[slots]]
         at = part.stop
     merged.memory = Memory(*memory)._replace(stored=np.array([at], np.int64))
-    weights = np.array([one.weight for one in each])
+    weights = np.array([neighbours.weight for neighbours in each])
     merged.weight = np.tensordot(share, weights, axes=1).astype(np.float32)
 
 
@@ -134,46 +138,48 @@ def _averaged_diagonal(
     each: Sequence[DiagonalWeights], orders: Sequence[NDArray[np.int64]]
 ) -> DiagonalWeights:
     """Averages by the entries of each slot; of the constant, which has none, by those of all."""
-    slots = max(len(one.W) for one in each)
-    parts = [_padded(one, order, slots) for one, order in zip(each, orders, strict=True)]
-    entries = np.array([one.entries for one in parts])
+    slots = max(len(weights.W) for weights in each)
+    parts = [_padded(weights, order, slots) for weights, order in zip(each, orders, strict=True)]
+    entries = np.array([weights.entries for weights in parts])
     counts = entries.copy()
     counts[:, 0] = entries.sum(axis=1)
     total = counts.sum(axis=0)
     share = counts / np.where(total > 0.0, total, 1.0)
-    W = sum(s[:, None, None] * one.W for s, one in zip(share, parts, strict=True))
-    square = sum(s * one.square for s, one in zip(share, parts, strict=True))
-    G = np.sum([one.G for one in parts], axis=0)
-    kept = np.minimum(entries.sum(axis=0), HORIZON)
-    return DiagonalWeights(np.asarray(W), G, kept, np.asarray(square))
+    W = sum(s[:, None, None] * weights.W for s, weights in zip(share, parts, strict=True))
+    square = sum(s * weights.square for s, weights in zip(share, parts, strict=True))
+    G = np.sum([weights.G for weights in parts], axis=0)
+    counted = np.minimum(entries.sum(axis=0), HORIZON)
+    return DiagonalWeights(np.asarray(W), G, counted, np.asarray(square))
 
 
-def _padded(one: DiagonalWeights, order: NDArray[np.int64], slots: int) -> DiagonalWeights:
-    more = slots - len(one.W)
-    late = len(order) - one.W.shape[2]
+def _padded(weights: DiagonalWeights, order: NDArray[np.int64], slots: int) -> DiagonalWeights:
+    more = slots - len(weights.W)
+    late = len(order) - weights.W.shape[2]
     W, G = (
         np.concatenate([array, np.repeat(array[:, :, -1:], late, axis=2)], axis=2)
-        for array in (one.W, one.G)
+        for array in (weights.W, weights.G)
     )
     moved = [np.empty_like(array) for array in (W, G)]
     for into, array in zip(moved, (W, G), strict=True):
         into[:, :, order] = array
     W, G = (np.pad(array, ((0, more), (0, 0), (0, 0))) for array in moved)
-    return DiagonalWeights(W, G, np.pad(one.entries, (0, more)), np.pad(one.square, (0, more)))
+    return DiagonalWeights(
+        W, G, np.pad(weights.entries, (0, more)), np.pad(weights.square, (0, more))
+    )
 
 
 def _merge_inputs(banks: Sequence[AdaptiveClassifier], merged: AdaptiveClassifier) -> None:
     if merged.inputs.hashed is not None:
-        hashed = [one.inputs.hashed for one in banks if one.inputs.hashed is not None]
-        merged.inputs.hashed.moments = pooled([one.moments for one in hashed])
+        hashed = [bank.inputs.hashed for bank in banks if bank.inputs.hashed is not None]
+        merged.inputs.hashed.moments = pooled([bank.moments for bank in hashed])
 
 
 def _joined_losses(each: Sequence[Losses]) -> Losses:
     """All losses in the totals; of the recent ones as many of each as there is room for."""
     merged, most = Losses(len(each[0].total)), RECENT // len(each)
-    sums = [one.sums() for one in each]
+    sums = [losses.sums() for losses in each]
     merged.total = np.sum([total for total, _ in sums], axis=0)
     merged.count = np.sum([count for _, count in sums], axis=0)
-    recent = np.concatenate([one.last(most) for one in each])
+    recent = np.concatenate([losses.last(most) for losses in each])
     merged.recent[: len(recent)] = recent
     return merged

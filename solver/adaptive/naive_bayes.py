@@ -134,7 +134,7 @@ def learn_bayes(
     Phi: (n, D) shared features, (1, z) first. rows: how many were learned before. Y: (n, K),
     one-hot. Other arguments are as of `ridge.learn_ridge`.
     """
-    kept, sums, W = bayes
+    decays, sums, W = bayes
     horizons, _, classes, width = W.shape
     columns = width // 2
     for i in range(len(Phi)):
@@ -157,7 +157,7 @@ def learn_bayes(
             for h in range(horizons):
                 for k in range(classes):
                     for c in range(width):
-                        sums[h, 0, k, c] *= kept[h]
+                        sums[h, 0, k, c] *= decays[h]
         if rows % _rows_between(rows) == 0:
             _make_weights(sums, W)
 

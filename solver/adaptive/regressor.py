@@ -114,11 +114,11 @@ class AdaptiveRegressor:
         start = 0
         while start < len(y):
             part = slice(start, start + min(self._until_boundary(), len(y) - start))
-            given = None if external is None else external[part]
+            votes = None if external is None else external[part]
             weights = as_numbers(weights_of(weight, part), len(y[part]))
             texts = None if codes is None else codes[part]
             rows = take_rows(X, part)
-            answers[part] = self._absorb_chunk(rows, texts, y[part], given, weights)
+            answers[part] = self._absorb_chunk(rows, texts, y[part], votes, weights)
             start = part.stop
         return answers
 
@@ -141,13 +141,13 @@ class AdaptiveRegressor:
         t = self.scale.to_units(y)
         past = self._past(y) if self.temporal else None
         lags = None if past is None else standardise(self.lag_moments, past, CLIPPED)
-        found = np.empty((len(y), self.learners.count, 1))
+        learner_values = np.empty((len(y), self.learners.count, 1))
         phi, sparse = self.inputs.absorb(X, lags)
         texts = np.empty((len(y), 0)) if codes is None else codes
         self.first.take(FirstSamples(phi, texts, y, weight), self.samples)
-        self.learners.absorb(phi, sparse, codes, t[:, None], weight, found)
+        self.learners.absorb(phi, sparse, codes, t[:, None], weight, learner_values)
         all_values, awake = with_others(
-            found[:, :, 0], past, external, len(self.external), self.scale.units
+            learner_values[:, :, 0], past, external, len(self.external), self.scale.units
         )
         answers, errors = values.combine_values(self.combination, all_values, awake, t, weight)
         self.losses.add(errors)
@@ -189,8 +189,8 @@ class AdaptiveRegressor:
         for start in range(0, 0 if self.inputs.wide else len(t), CHUNK):
             part = slice(start, start + CHUNK)
             codes = first.codes[part] if self.texts else None
-            found = np.empty((CHUNK, self.learners.count, 1))
-            samples = first.rows[part], None, codes, t[part], first.weight[part], found
+            learner_values = np.empty((CHUNK, self.learners.count, 1))
+            samples = first.rows[part], None, codes, t[part], first.weight[part], learner_values
             self.learners.absorb(*samples)
             self.learners.end_chunk(start + CHUNK)
 
@@ -237,8 +237,8 @@ class AdaptiveRegressor:
     @property
     def nbytes(self) -> int:
         """Memory in bytes of what learning reads and writes."""
-        own = self.learners.nbytes + self.losses.nbytes + self.inputs.features.W.nbytes
-        return own + self.first.nbytes + sum(array.nbytes for array in self.combination)
+        n_bytes = self.learners.nbytes + self.losses.nbytes + self.inputs.features.W.nbytes
+        return n_bytes + self.first.nbytes + sum(array.nbytes for array in self.combination)
 
     def _kinds(self) -> list[dict[str, Any]]:
         """Return the parameters of each learner, in the order of the weights."""
@@ -289,12 +289,12 @@ def predict_values(
     if view.samples == 0:
         raise ValueError("no sample has been absorbed yet")
     past, lags = (
-        None if one is None else np.broadcast_to(one, (n_rows(X), LAGS))
-        for one in (view.last, view.lags)
+        None if lags is None else np.broadcast_to(lags, (n_rows(X), LAGS))
+        for lags in (view.last, view.lags)
     )
     Phi, sparse = inputs_of(view.inputs, X, lags)
-    found = learned_values(view, Phi, sparse, codes)
-    all_values, awake = with_others(found, past, external, view.external, view.units)
+    learner_values = learned_values(view, Phi, sparse, codes)
+    all_values, awake = with_others(learner_values, past, external, view.external, view.units)
     answers, variances = values.combined_values(view.combination, all_values, awake)
     deviations = view.units.slope(answers) * np.sqrt(variances)
     return ValueAnswers(view.units.undone(answers), deviations)
@@ -305,13 +305,13 @@ def learned_values(
 ) -> Float64Array:
     """(n, learners) in units of the target, for rows whose inputs Phi and sparse are."""
     others = view.external + (view.last is not None)
-    found = np.empty((len(Phi), view.combination.a.shape[1] - others, 1))
-    score(view.learners, Phi, sparse, codes, found)
-    return found[:, :, 0]
+    learner_values = np.empty((len(Phi), view.combination.a.shape[1] - others, 1))
+    score(view.learners, Phi, sparse, codes, learner_values)
+    return learner_values[:, :, 0]
 
 
 def with_others(
-    found: Float64Array,
+    learner_values: Float64Array,
     past: Float64Array | None,
     external: Float64Array | None,
     count: int,
@@ -322,10 +322,10 @@ def with_others(
     The others are the last value, where `past` values (n, LAGS) are used, and `count` external
     experts, which sleep in rows where they have NaN.
     """
-    n = len(found)
+    n = len(learner_values)
     parts = [np.empty((n, 0))] if past is None else [past[:, :1]]
     parts.append(np.full((n, count), np.nan) if external is None else external)
     other = units.of(np.clip(np.concatenate(parts, axis=1), -CENTRE_LIMIT, CENTRE_LIMIT))
-    there = np.isfinite(other)
-    awake = np.concatenate([np.ones(found.shape, np.bool_), there], axis=1)
-    return np.concatenate([found, np.where(there, other, 0.0)], axis=1), awake
+    finite = np.isfinite(other)
+    awake = np.concatenate([np.ones(learner_values.shape, np.bool_), finite], axis=1)
+    return np.concatenate([learner_values, np.where(finite, other, 0.0)], axis=1), awake

@@ -97,7 +97,7 @@ class RidgeLearners:
     def __init__(self, settings: Sequence[RidgeSetting], columns: int) -> None:
         self.settings = tuple(settings)
         self.span, losses = settings[0].span, settings[0].losses
-        self.P = np.stack([np.eye(columns) / one.ridge for one in settings])
+        self.P = np.stack([np.eye(columns) / setting.ridge for setting in settings])
         self.gains = np.zeros((len(settings), CHUNK, columns))
         self.pending = 0
         self.W = np.zeros((len(settings), len(losses), 1, columns))
@@ -121,18 +121,20 @@ class RidgeLearners:
 
     def end_chunk(self, samples: int) -> None:
         """Update P and forget by CHUNK samples; the stream is `samples` long, a multiple of it."""
-        kept = np.exp([-CHUNK / one.horizon for one in self.settings])
-        for P, gains, one, share in zip(self.P, self.gains, self.settings, kept, strict=True):
+        remaining = np.exp([-CHUNK / setting.horizon for setting in self.settings])
+        for P, gains, setting, share in zip(
+            self.P, self.gains, self.settings, remaining, strict=True
+        ):
             V = gains[: self.pending]
             np.matmul(V.T, V, out=self._work)
             P -= self._work
             if share < 1.0:
                 P *= share
-                P.flat[:: len(P) + 1] += (1.0 - share) / one.ridge
+                P.flat[:: len(P) + 1] += (1.0 - share) / setting.ridge
             if samples % REFRESH == 0:
-                P[:] = bounded(P, 1.0 / one.ridge)
+                P[:] = bounded(P, 1.0 / setting.ridge)
         self.pending = 0
-        self.W *= np.sqrt(kept)[:, None, None, None]
+        self.W *= np.sqrt(remaining)[:, None, None, None]
 
     def state(self, name: str) -> dict[str, NDArray[Any]]:
         """P, the gains that are pending, and W as plain arrays."""

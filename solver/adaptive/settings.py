@@ -116,7 +116,7 @@ BAYES_WEIGHT = 0.1
 
 def prior_of(kinds: Sequence[Mapping[str, Any]]) -> Float64Array:
     """Return what experts weigh before any sample, of most 1, by their parameters."""
-    return np.array([BAYES_WEIGHT if one["learner"] == "naive_bayes" else 1.0 for one in kinds])
+    return np.array([BAYES_WEIGHT if kind["learner"] == "naive_bayes" else 1.0 for kind in kinds])
 
 
 # The prior of ridge learners whose horizon is not one of the defaults.
@@ -142,16 +142,18 @@ NO_PINS = Pins()
 def pinned(settings: Settings, pins: Pins) -> Settings:
     """Return the settings with these parts in place of their own, on every span of features."""
     if pins.horizons is not None:
-        known = {(one.span, one.horizon): one for one in settings.ridge}
+        by_span_and_horizon = {
+            (setting.span, setting.horizon): setting for setting in settings.ridge
+        }
         losses = settings.ridge[0].losses
         ridge = [
-            known.get((span, horizon), RidgeSetting(span, horizon, _PRIOR, losses))
-            for span in dict.fromkeys(one.span for one in settings.ridge)
+            by_span_and_horizon.get((span, horizon), RidgeSetting(span, horizon, _PRIOR, losses))
+            for span in dict.fromkeys(setting.span for setting in settings.ridge)
             for horizon in pins.horizons
         ]
         settings = settings._replace(ridge=tuple(ridge))
     if pins.steps is not None:
-        spans = dict.fromkeys(one.span for one in settings.gradient)
+        spans = dict.fromkeys(setting.span for setting in settings.gradient)
         gradient = [GradientSetting(span, step) for span in spans for step in pins.steps]
         settings = settings._replace(gradient=tuple(gradient))
     if pins.neighbours is not None:

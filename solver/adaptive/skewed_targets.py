@@ -90,8 +90,8 @@ def _suits(bend: float, rows: Float64Array, y: Float64Array) -> bool:
     for ridge in _RIDGES:
         H = (vectors * (values / (values + ridge))) @ vectors.T
         straight = min(straight, float(np.abs(_left_out(H, y) - y).mean()))
-        said = bend * np.sinh(np.clip(_left_out(H, u), u.min(), u.max()))
-        curved = min(curved, float(np.abs(said - y).mean()))
+        predicted = bend * np.sinh(np.clip(_left_out(H, u), u.min(), u.max()))
+        curved = min(curved, float(np.abs(predicted - y).mean()))
     return curved < straight
 
 

@@ -146,8 +146,8 @@ class TargetScale:
 
     def state(self) -> dict[str, NDArray[Any]]:
         """Return the state as plain arrays."""
-        own = {"target_units": np.array(self.units), "target_range": self.range.copy()}
-        return moments_arrays("target_", self.moments) | own
+        arrays = {"target_units": np.array(self.units), "target_range": self.range.copy()}
+        return moments_arrays("target_", self.moments) | arrays
 
     def restore(self, state: Mapping[str, NDArray[Any]]) -> None:
         """Take over what `state` gave."""

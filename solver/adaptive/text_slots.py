@@ -86,8 +86,8 @@ def for_targets(weights: TextWeights, order: NDArray[np.int64]) -> TextWeights:
         for array in weights[1:]
     )
     hashed = slots_for(len(order))
-    kept = weights.slots < FIRST
-    slots = np.where(kept, weights.slots, FIRST + (weights.slots - FIRST) % hashed)
+    exact = weights.slots < FIRST
+    slots = np.where(exact, weights.slots, FIRST + (weights.slots - FIRST) % hashed)
     back = np.argsort(order)
     moved = TextWeights(slots, W[:, :, back], G[:, :, back])
     return moved if bool((np.diff(slots) > 0).all()) else _averaged(moved)
@@ -95,7 +95,7 @@ def for_targets(weights: TextWeights, order: NDArray[np.int64]) -> TextWeights:
 
 def joined(each: Sequence[TextWeights], orders: Sequence[NDArray[np.int64]]) -> TextWeights:
     """Return the weights of learners that learned parts of a stream; orders: of `for_targets`."""
-    parts = [for_targets(one, order) for one, order in zip(each, orders, strict=True)]
+    parts = [for_targets(weights, order) for weights, order in zip(each, orders, strict=True)]
     return _averaged(TextWeights(*(np.concatenate(arrays) for arrays in zip(*parts, strict=True))))
 
 

@@ -203,10 +203,10 @@ def _learn(
             for k in range(len(steps)):
                 score[k] += value * w[k]
         for k in range(len(steps)):
-            said = score[k]
+            answer = score[k]
             if not regression:
-                said = 1.0 / (1.0 + np.exp(-larger(said, _LEAST_EXPONENT)))
-            residual[k] = weight[i] * (targets[i, k] - said)
+                answer = 1.0 / (1.0 + np.exp(-larger(answer, _LEAST_EXPONENT)))
+            residual[k] = weight[i] * (targets[i, k] - answer)
         for j in range(slots.shape[1]):
             w, g, value = W[slots[i, j]], G[slots[i, j]], x[i, j]
             for k in range(len(steps)):

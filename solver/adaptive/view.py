@@ -101,31 +101,31 @@ def take_external(
     has NaN gets the least of its scores there. Returns which experts are awake, (n, E).
     """
     awake = np.empty(scores.shape[:2], np.bool_)
-    given = np.empty((len(scores), count, 0)) if external is None else external
-    _take(np.ascontiguousarray(given), np.isfinite(given), classes, scores, awake)
+    votes = np.empty((len(scores), count, 0)) if external is None else external
+    _take(np.ascontiguousarray(votes), np.isfinite(votes), classes, scores, awake)
     return awake
 
 
 @compiled
 def _take(
-    given: Float64Array,
-    there: NDArray[np.bool_],
+    votes: Float64Array,
+    finite: NDArray[np.bool_],
     classes: int,
     scores: Float64Array,
     awake: NDArray[np.bool_],
 ) -> None:
-    """Write scores and who is awake. there: which of the given scores are numbers."""
-    own = scores.shape[1] - given.shape[1]
-    known = smaller(given.shape[2], classes)
+    """Write scores and who is awake. finite: which of the given scores are numbers."""
+    n_own = scores.shape[1] - votes.shape[1]
+    known = smaller(votes.shape[2], classes)
     for i in range(len(scores)):
-        for e in range(own):
+        for e in range(n_own):
             awake[i, e] = True
-        for e in range(given.shape[1]):
-            least, awake[i, own + e] = np.inf, False
+        for e in range(votes.shape[1]):
+            least, awake[i, n_own + e] = np.inf, False
             for k in range(known):
-                if there[i, e, k]:
-                    least, awake[i, own + e] = smaller(least, given[i, e, k]), True
+                if finite[i, e, k]:
+                    least, awake[i, n_own + e] = smaller(least, votes[i, e, k]), True
             for k in range(classes):
-                said = k < known and there[i, e, k]
-                filled = least if awake[i, own + e] else 0.0
-                scores[i, own + e, k] = given[i, e, k] if said else filled
+                spoken_for = k < known and finite[i, e, k]
+                filled = least if awake[i, n_own + e] else 0.0
+                scores[i, n_own + e, k] = votes[i, e, k] if spoken_for else filled

@@ -31,10 +31,10 @@ def of_diagonal(weights: DiagonalWeights, x: Float64Array, of_scores: Float64Arr
     """The gradient (d,) in a row x (d,), of the sum of of_scores (L, K) times the scores."""
     slot = slots_of_columns(np.arange(len(x)))
     met = slot < len(weights.W)
-    known = np.where(met, slot, 0)
+    met_slot = np.where(met, slot, 0)
     v = np.clip(x, -LARGEST, LARGEST)
-    count = np.minimum(np.where(met, weights.entries[known], 0.0) + 1.0, HORIZON)
-    before = np.where(met, weights.square[known], 0.0) * (1.0 - 1.0 / count)
+    count = np.minimum(np.where(met, weights.entries[met_slot], 0.0) + 1.0, HORIZON)
+    before = np.where(met, weights.square[met_slot], 0.0) * (1.0 - 1.0 / count)
     square = before + v * v / count
     used = square > 0.0
     root = np.sqrt(np.where(used, square, 1.0))
@@ -45,6 +45,6 @@ def of_diagonal(weights: DiagonalWeights, x: Float64Array, of_scores: Float64Arr
     if norm == 0.0:
         return np.zeros(len(x))
     classes = of_scores.shape[1]
-    w = np.where(met, np.tensordot(weights.W[:, :, :classes], of_scores, 2)[known], 0.0)
+    w = np.where(met, np.tensordot(weights.W[:, :, :classes], of_scores, 2)[met_slot], 0.0)
     of_scaled = w / norm - scaled * (w @ scaled) / norm**3
     return np.where(moving, of_scaled * before / root**3, 0.0)

@@ -35,16 +35,16 @@ def classification_answers(
 
     y: (n,) class numbers. n_before, n_classes: how many were known before and after all samples.
     """
-    known = np.maximum(np.maximum.accumulate(y) + 1, n_before)
-    known = np.concatenate([[n_before], known])[:-1]
-    scores = np.full((len(known), n_classes), np.nan)
+    n_known = np.maximum(np.maximum.accumulate(y) + 1, n_before)
+    n_known = np.concatenate([[n_before], n_known])[:-1]
+    scores = np.full((len(n_known), n_classes), np.nan)
     start = 0
     for part in parts:
         rows, columns = part.shape
         scores[start : start + rows, :columns] = part
         start += rows
-    untrained = known < 2
-    scores[np.arange(n_classes) >= known[:, None]] = np.nan
+    untrained = n_known < 2
+    scores[np.arange(n_classes) >= n_known[:, None]] = np.nan
     prediction = np.full(len(scores), -1, np.int64)
     if n_classes <= 2:
         decision = scores[:, -1] if n_classes == 2 else np.full(len(scores), np.nan)

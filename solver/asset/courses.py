@@ -89,35 +89,35 @@ class Courses:
         Returns the predictions before each step, (n, classes), or (n, 1) targets.
         """
         scores: Float64Array = np.empty((len(self.each), len(V), classes))
-        for course, own in zip(self.each, scores, strict=True):
-            course.step(V, columns, target, weight, own)
+        for course, course_scores in zip(self.each, scores, strict=True):
+            course.step(V, columns, target, weight, course_scores)
         if len(self.each) == 1:
-            alone: Float64Array = scores[0]
-            return alone
+            only: Float64Array = scores[0]
+            return only
         if self.each[0].rule.regression:
             losses = np.minimum(np.abs(scores[:, :, 0] - target), LARGEST_LOSS)
         else:
             losses = self._mistakes(scores, target)
         shares = _weights(self._count(losses.T))
-        found: Float64Array = np.einsum("hnk,nh->nk", scores, shares)
-        return found
+        answers: Float64Array = np.einsum("hnk,nh->nk", scores, shares)
+        return answers
 
     def _mistakes(self, scores: Float64Array, target: Float64Array) -> Float64Array:
         """(courses, n) 1 where a course was wrong, of the classes that had come before the row."""
-        known = np.maximum.accumulate(np.concatenate([[float(self._known)], target + 1.0]))
-        self._known = int(known[-1])
-        if known[0] < scores.shape[2]:
-            unknown = np.arange(scores.shape[2]) >= known[:-1, None]
+        n_known = np.maximum.accumulate(np.concatenate([[float(self._known)], target + 1.0]))
+        self._known = int(n_known[-1])
+        if n_known[0] < scores.shape[2]:
+            unknown = np.arange(scores.shape[2]) >= n_known[:-1, None]
             scores = np.where(unknown, -np.inf, scores)
         wrong: Float64Array = (np.argmax(scores, axis=2) != target).astype(np.float64)
         return wrong
 
     def _count(self, losses: Float64Array) -> Float64Array:
         """Take in losses (n, courses); returns L before each."""
-        kept = KEPT ** np.arange(len(losses) + 1)[:, None]
+        decay = KEPT ** np.arange(len(losses) + 1)[:, None]
         more = np.zeros((len(losses) + 1, len(self.each)))
-        np.cumsum(losses / kept[1:], axis=0, out=more[1:])
-        lost: Float64Array = kept * (self.lost + more)
+        np.cumsum(losses / decay[1:], axis=0, out=more[1:])
+        lost: Float64Array = decay * (self.lost + more)
         before: Float64Array = lost[:-1]
         self.lost = lost[-1].copy()
         return before
@@ -127,8 +127,8 @@ class Courses:
         models = [course.averaged() for course in self.each]
         if len(models) == 1:
             return models[0]
-        gamma = sum(w * of_one for w, (of_one, _) in zip(self.weight, models, strict=True))
-        b = sum(w * of_one for w, (_, of_one) in zip(self.weight, models, strict=True))
+        gamma = sum(w * value for w, (value, _) in zip(self.weight, models, strict=True))
+        b = sum(w * value for w, (_, value) in zip(self.weight, models, strict=True))
         return np.asarray(gamma), np.asarray(b)
 
     def state(self) -> dict[str, NDArray[Any]]:

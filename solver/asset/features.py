@@ -194,6 +194,6 @@ def map_nbytes(features: FeatureMap) -> int:
         return features.frequency.nbytes + features.phase.nbytes + features.origin.nbytes
     if isinstance(features, NystromMap):
         rows = features.landmarks
-        own = features.whitening.nbytes + features.origin.nbytes
-        return own + rows_nbytes(rows.exact) + rows.fast.nbytes + rows.far.nbytes
+        n_bytes = features.whitening.nbytes + features.origin.nbytes
+        return n_bytes + rows_nbytes(rows.exact) + rows.fast.nbytes + rows.far.nbytes
     return 0

@@ -58,8 +58,8 @@ def widened(features: FourierMap, X: Matrix) -> FourierMap:
     have = len(features.frequency)
     if not isinstance(X, SparseRows) or (needed := largest_feature(X) + 1) <= have:
         return features
-    wanted = max(needed, have + have // 4)
-    new = _frequencies(features.gamma, len(features.phase), features.seed, have, wanted)
+    stop = max(needed, have + have // 4)
+    new = _frequencies(features.gamma, len(features.phase), features.seed, have, stop)
     return features._replace(frequency=np.concatenate([features.frequency, new]))
 
 

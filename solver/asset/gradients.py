@@ -29,10 +29,10 @@ def score_gradient(view: AssetView, x: Float64Array, direction: Float64Array) ->
         return np.asarray(coefficient[: len(x)])
     if isinstance(features, FourierMap):
         rows = len(features.frequency)
-        known = x[:rows] - features.origin if len(features.origin) else x[:rows]
-        argument = known @ features.frequency[: len(known)] + features.phase
+        shifted = x[:rows] - features.origin if len(features.origin) else x[:rows]
+        argument = shifted @ features.frequency[: len(shifted)] + features.phase
         scale = -math.sqrt(2.0 / len(features.phase))
         return np.asarray(
-            features.frequency[: len(known)] @ (scale * np.sin(argument) * coefficient)
+            features.frequency[: len(shifted)] @ (scale * np.sin(argument) * coefficient)
         )
     return expansion_gradient(features.kernel, features.landmarks.exact, coefficient, x)

@@ -68,8 +68,8 @@ def transform_present(
     columns, place = np.unique(packed.indices, return_inverse=True)
     present = IdentityMap(len(columns), True)
     V = identity_features(present, packed._replace(indices=place.astype(np.int32)))
-    known = columns < features.width
-    return np.ascontiguousarray(V[:, known]), columns[known].astype(np.int64)
+    inside = columns < features.width
+    return np.ascontiguousarray(V[:, inside]), columns[inside].astype(np.int64)
 
 
 def sparse_values(coefficients: Float64Array, X: SparseRows) -> Float64Array:

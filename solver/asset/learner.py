@@ -160,8 +160,8 @@ class Asset:
             check_targets(y)
             untrained = self.steps == 0
             return regression_answers(self._learn_all(X, y, weight), untrained)
-        known = self.n_classes
-        return classification_answers(self._learn_all(X, y, weight), y, known, self.n_classes)
+        n_before = self.n_classes
+        return classification_answers(self._learn_all(X, y, weight), y, n_before, self.n_classes)
 
     def _learn_all(self, X: Matrix, y: NDArray[Any], weight: Weights) -> list[Float64Array]:
         """Learn rows and, while the learner settles, the first samples again; see `_learn`."""
@@ -226,9 +226,9 @@ class Asset:
         self.meet_classes(int(y.max()) + 1)
         weights = as_numbers(weight, len(y))
         if self.class_weight:
-            of_classes = np.ones(max(self.n_classes, len(self.class_weight)))
-            of_classes[: len(self.class_weight)] = self.class_weight
-            weights = weights * of_classes[y]
+            class_weights = np.ones(max(self.n_classes, len(self.class_weight)))
+            class_weights[: len(self.class_weight)] = self.class_weight
+            weights = weights * class_weights[y]
         return self.courses.step(V, columns, y.astype(np.float64), weights, self.n_classes)
 
     def meet_classes(self, count: int) -> None:
@@ -247,8 +247,11 @@ class Asset:
 
     def state(self) -> dict[str, NDArray[Any]]:
         """Return the plain arrays from which `restore` continues bit for bit."""
-        own = {"counts": np.array([self.n_classes], np.int64), "target_scale": np.array(self.scale)}
-        return self.courses.state() | own | self._rows.arrays() | self._first.state("")
+        arrays = {
+            "counts": np.array([self.n_classes], np.int64),
+            "target_scale": np.array(self.scale),
+        }
+        return self.courses.state() | arrays | self._rows.arrays() | self._first.state("")
 
     def restore(self, state: Mapping[str, NDArray[Any]]) -> None:
         """Continue from the state of a learner with the same parameters."""

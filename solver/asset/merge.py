@@ -43,13 +43,13 @@ def merge(learners: Sequence[Asset], places: Sequence[NDArray[np.int64]] | None 
     merged = Asset(**first.parameters, class_weight=first.class_weight)
     merged.restore(first.state())
     if places is not None:
-        merged.meet_classes(1 + max(int(of_one.max(initial=-1)) for of_one in places))
+        merged.meet_classes(1 + max(int(numbers.max(initial=-1)) for numbers in places))
     steps = np.array([float(other.steps) for other in learners])
     for number, course in enumerate(merged.courses.each):
         others = [other.courses.each[number] for other in learners]
         machines = [widened_machines(other.machines, _width(first)) for other in others]
         if places is not None:
-            orders = [_order(of_one, merged.n_classes) for of_one in places]
+            orders = [_order(numbers, merged.n_classes) for numbers in places]
             machines = [in_class_order(*one) for one in zip(machines, orders, strict=True)]
         course.machines = _merged_machines(machines, steps / steps.sum())
         course.progress = _merged_progress([other.progress for other in others], steps)
@@ -124,8 +124,8 @@ def _check_frozen(learner: Asset) -> None:
 def _check_classes(first: Asset, learners: Sequence[Asset]) -> None:
     for other in learners:
         if first.n_classes != other.n_classes:
-            known = f"one learner knows {first.n_classes} classes, another {other.n_classes}"
-            raise ValueError(known)
+            message = f"one learner knows {first.n_classes} classes, another {other.n_classes}"
+            raise ValueError(message)
 
 
 def _order(places: NDArray[np.int64], classes: int) -> NDArray[np.int64]:

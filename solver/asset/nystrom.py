@@ -45,8 +45,8 @@ def nystrom_map(kernel: Kernel, landmarks: Matrix, cut: float = EIGENVALUE_CUT) 
     # Scaled, because values near the largest of a kernel would overflow when squared and summed.
     unit = float(np.abs(gram).max()) or 1.0
     value, vector = np.linalg.eigh((gram + gram.T) / (2.0 * unit))
-    kept = np.flatnonzero((value > 0.0) & (value >= cut * np.abs(value).max()))[::-1]
-    whitening = vector[:, kept] / (np.sqrt(value[kept]) * np.sqrt(unit))
+    positive = np.flatnonzero((value > 0.0) & (value >= cut * np.abs(value).max()))[::-1]
+    whitening = vector[:, positive] / (np.sqrt(value[positive]) * np.sqrt(unit))
     return nystrom_from(kernel, concatenate_rows([landmarks]), np.ascontiguousarray(whitening))
 
 

@@ -225,11 +225,11 @@ def _dot(x: Float64Array, z: Float64Array) -> float:
 
 @inner
 def _two_dots(x: Float64Array, z: Float64Array, w: Float64Array) -> tuple[float, float]:
-    of_z, of_w = 0.0, 0.0
+    z_dot, w_dot = 0.0, 0.0
     for k in range(len(x)):
-        of_z += x[k] * z[k]
-        of_w += x[k] * w[k]
-    return of_z, of_w
+        z_dot += x[k] * z[k]
+        w_dot += x[k] * w[k]
+    return z_dot, w_dot
 
 
 @inner
@@ -240,8 +240,8 @@ def _add(z: Float64Array, x: Float64Array, part: float) -> None:
 
 @inner
 def _add_to_both(
-    z: Float64Array, w: Float64Array, x: Float64Array, of_z: float, of_w: float
+    z: Float64Array, w: Float64Array, x: Float64Array, z_factor: float, w_factor: float
 ) -> None:
     for k in range(len(x)):
-        z[k] += of_z * x[k]
-        w[k] += of_w * x[k]
+        z[k] += z_factor * x[k]
+        w[k] += w_factor * x[k]

@@ -45,7 +45,7 @@ from wolfstream.solver.calibration.reliability import (
 _FITTED = 256
 # Of learners that listen to each other one answers with logarithms of probabilities. They take in
 # at different samples, none of which ends a chunk of 32.
-_PHASE, _PHASE_OF_OWN = 80, 208
+_PHASE, _PHASE_OF_LOGS = 80, 208
 
 
 class ClassConfidence:
@@ -110,11 +110,11 @@ class ClassConfidence:
 class ClassCalibration:
     """Takes scores and labels; `view` is the calibration that follows from them.
 
-    own: whether the scores are logarithms of probabilities already, up to a constant a row.
+    log_scores: whether the scores are logarithms of probabilities already, up to a constant a row.
     """
 
-    def __init__(self, *, own: bool = False) -> None:
-        self._own = own
+    def __init__(self, *, log_scores: bool = False) -> None:
+        self._log_scores = log_scores
         self._picture = _nothing()
         # Decisions that the scaling is fitted to.
         self._scores, self._codes = np.empty((0, 0)), np.empty(0, np.int64)
@@ -128,7 +128,7 @@ class ClassCalibration:
 
         NaN is a class of which nothing was known; rows of NaN alone are left out.
         """
-        n, start, phase = len(codes), 0, _PHASE_OF_OWN if self._own else _PHASE
+        n, start, phase = len(codes), 0, _PHASE_OF_LOGS if self._log_scores else _PHASE
         while start < n:
             # A state that was made up may have more waiting than is waited for.
             room = max(until_next(self._seen, phase) - self._held, 1)
@@ -172,7 +172,7 @@ class ClassCalibration:
         probability = old.probabilities(scores)
         calibrated, plain = judged(probability, codes, limits)
         columns = calibrated.columns()
-        scaling = None if self._own else self._fitted(scores, codes)
+        scaling = None if self._log_scores else self._fitted(scores, codes)
         self._picture = ClassConfidence(
             scaling,
             adapted(old.misses, plain),

@@ -25,7 +25,7 @@ from wolfstream.solver.estimators.certainty import CalibratedClasses
 from wolfstream.solver.estimators.checks import check_norms, counted
 from wolfstream.solver.estimators.stream_labels import labelled_part
 from wolfstream.solver.rows.matrix import Matrix
-from wolfstream.solver.stream.votes import Decided
+from wolfstream.solver.stream.votes import Decisions
 
 
 class AssetClassifier(ClassifierMixin, AssetEstimator, CalibratedClasses):
@@ -154,6 +154,6 @@ class AssetClassifier(ClassifierMixin, AssetEstimator, CalibratedClasses):
         decided = self._predict(X)
         return np.asarray(self.classes_[decided.prediction])
 
-    def _predict(self, X: Any) -> Decided:
+    def _predict(self, X: Any) -> Decisions:
         rows = self._rows_to_predict(X)  # which raises where nothing was fitted
-        return Decided(*predict(self._view, rows))
+        return Decisions(*predict(self._view, rows))

@@ -104,8 +104,8 @@ def regression_dual(y: Float64Array, C: float, mu: float, weight: Weights = None
     weight: (n,) of the samples: n becomes their sum, and each slack counts by its own.
     """
     n = len(y)
-    of_samples = as_numbers(weight, n)
-    ridge = mu * of_samples.sum() / (C * of_samples)
+    weights = as_numbers(weight, n)
+    ridge = mu * weights.sum() / (C * weights)
     sign = np.repeat([1.0, -1.0], n)
     linear = 2.0 / C * sign * np.concatenate([y, y])
     runs = np.array([[0, n], [0, n]], np.int64)

@@ -74,7 +74,7 @@ class FullSearch:
         steps = Steps(np.zeros(limit), np.zeros(limit), np.zeros(limit, np.int8))
         done, ending = 0, CONVERGED + 1
         while done < limit and ending != CONVERGED:
-            ending, taken = advance(
+            ending, n_steps = advance(
                 self._problem,
                 self.dual,
                 self._previous,
@@ -84,7 +84,7 @@ class FullSearch:
                 steps.part(done),
                 self._scratch,
             )
-            done += taken
+            done += n_steps
             if done < limit and ending != CONVERGED:
                 self._fetch_needed()
         self._refresh()

@@ -72,11 +72,11 @@ def solve_pairs(
 
     for i, (a, b) in enumerate(pairs):
         minus, plus = ((int(ends[c]), int(ends[c + 1])) for c in (a, b))
-        own = np.concatenate([order[slice(*minus)], order[slice(*plus)]])
-        dual = classification_dual(minus, plus, ridge[own])
-        start = None if starts is None else starts[i, own]
+        members = np.concatenate([order[slice(*minus)], order[slice(*plus)]])
+        dual = classification_dual(minus, plus, ridge[members])
+        start = None if starts is None else starts[i, members]
         solution = solve_dual(dual, source, settings, random, start, observe_pair, clock)
-        yield PairSolution((a, b), own, dual.sign, solution)
+        yield PairSolution((a, b), members, dual.sign, solution)
 
 
 def support_of(pairs: Sequence[PairSolution], n: int) -> tuple[NDArray[np.int64], Float64Array]:
@@ -88,6 +88,6 @@ def support_of(pairs: Sequence[PairSolution], n: int) -> tuple[NDArray[np.int64]
     place = np.cumsum(carries) - 1
     alpha = np.zeros((len(pairs), len(support)))
     for i, pair in enumerate(pairs):
-        own = pair.solution.alpha > 0.0
-        alpha[i, place[pair.rows[own]]] = pair.solution.alpha[own]
+        positive = pair.solution.alpha > 0.0
+        alpha[i, place[pair.rows[positive]]] = pair.solution.alpha[positive]
     return support, alpha

@@ -105,12 +105,12 @@ def _room_beyond(problem: Problem, previous: Previous, p: int, step: float) -> f
     before[p] = 0.0  # p gains weight in the toward step; it is looked at below
     bound = np.inf
     for m in range(problem.size[0]):
-        there = keep * alpha[m]
-        falls = before[m] - there
-        bound = smaller(bound, there / falls if falls > 0.0 else np.inf)
+        ahead = keep * alpha[m]
+        falls = before[m] - ahead
+        bound = smaller(bound, ahead / falls if falls > 0.0 else np.inf)
     before[p] = before_p
-    there = keep * alpha[p] + step
-    return float(smaller(bound, there / (before_p - there)) if there < before_p else bound)
+    ahead = keep * alpha[p] + step
+    return float(smaller(bound, ahead / (before_p - ahead)) if ahead < before_p else bound)
 
 
 @inner

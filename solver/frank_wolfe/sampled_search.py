@@ -208,8 +208,8 @@ class SampledSearch:
         weighted = alpha[:n] * self._problem.sign[:n]
         product = values @ weighted + weighted.sum()
         linear = dual.linear[vertices] * alpha[:n].sum() + dual.linear[self._vertex[:n]] @ alpha[:n]
-        own = np.where(self._place[vertices] >= 0, alpha[self._place[vertices]], 0.0)
-        ridge = dual.ridge[vertices] * own
+        alpha_of_vertices = np.where(self._place[vertices] >= 0, alpha[self._place[vertices]], 0.0)
+        ridge = dual.ridge[vertices] * alpha_of_vertices
         return np.asarray(-2.0 * (dual.sign[vertices] * product + ridge) + linear)
 
     def _hessian_row(self, place: int) -> Float64Array:

@@ -59,7 +59,7 @@ class Bank(Protocol):
         """Answers for rows before they are learned."""
 
     def view(self) -> Any:
-        """Return an immutable picture."""
+        """Return an immutable view."""
 
     def standing(self) -> Standing:
         """Return the weight and losses of each learner."""
@@ -72,7 +72,7 @@ class Bank(Protocol):
 
 
 class BankPicture(NamedTuple):
-    """An immutable picture of a bank that has learned a sample; a `LearnerView`.
+    """An immutable view of a bank that has learned a sample; a `LearnerView`.
 
     class_weight: (K,) of the classes in its predictions; None without. trees: that join its
     answers; None if there are none. past: what the labels before add; None if nothing.
@@ -85,23 +85,23 @@ class BankPicture(NamedTuple):
 
     def predict(self, X: Matrix, hints: Hints = NO_HINTS) -> Answer:
         """Return the answers of the bank, of trees and of the labels before for rows."""
-        return self.finished(self._of_bank(X, hints), hints.raw, in_turn=hints.in_turn)
+        return self.finished(self._bank_answers(X, hints), hints.raw, in_turn=hints.in_turn)
 
     def finished(self, answers: Any, raw: RawRows | None, *, in_turn: bool) -> Answer:
         """Return the bank's answers with what joins them, predictions by the classes' weights.
 
         in_turn: as of `Seen`.
         """
-        of_bank, answers = answers, self._joined(answers, raw)
+        bank_answers, answers = answers, self._joined(answers, raw)
         if self.past is not None:
             trees = self._trees_for(raw) if self.past.helps(in_turn=in_turn) else None
-            votes = None if trees is None or raw is None else trees.past(raw, of_bank, answers)
+            votes = None if trees is None or raw is None else trees.past(raw, bank_answers, answers)
             answers = self.past.placed(answers, votes, in_turn=in_turn)
         if self.class_weight is None:
             return answers  # type: ignore[no-any-return]
         return WeightedAnswers(answers, self.class_weight[: answers.probability.shape[1]])
 
-    def _of_bank(self, X: Matrix, hints: Hints) -> Any:
+    def _bank_answers(self, X: Matrix, hints: Hints) -> Any:
         if isinstance(self.model, ClassView):
             return predict_classes(self.model, X, hints.scores, hints.codes)
         return predict_values(self.model, X, hints.scores, hints.codes)
@@ -129,20 +129,20 @@ class BankPicture(NamedTuple):
             direction = self._before_past(x, direction, hints)
             mixing = self._mixing(hints)
             if isinstance(mixing, ClassMixing) and self.trees is not None and hints.raw is not None:
-                answers, forests = self._of_bank(x[None], hints), self.trees.forests
+                answers, forests = self._bank_answers(x[None], hints), self.trees.forests
                 direction = mixing.direction(forests, hints.raw, answers, direction)
             return Gradient(*class_gradient(self.model, x, direction, vote, hints.codes))
-        found = value_gradient(self.model, x, vote, hints.codes)
+        gradient = value_gradient(self.model, x, vote, hints.codes)
         rate = self._before_past(x, direction, hints)[0]
         mixing = self._mixing(hints)
-        rate *= mixing.of_bank() if isinstance(mixing, ValueMixing) else 1.0
-        return Gradient(rate * found.of_row, rate * found.of_votes)
+        rate *= mixing.bank_rate() if isinstance(mixing, ValueMixing) else 1.0
+        return Gradient(rate * gradient.of_row, rate * gradient.of_votes)
 
     def _before_past(self, x: Float64Array, direction: Float64Array, hints: Hints) -> Float64Array:
         """Return what the answer without the labels before counts in a direction of the answer."""
         if self.past is None or not self.past.helps(in_turn=hints.in_turn):
             return direction
-        answers = self._joined(self._of_bank(x[None], hints), hints.raw)
+        answers = self._joined(self._bank_answers(x[None], hints), hints.raw)
         return self.past.gradient(answers, direction)
 
     def _mixing(self, hints: Hints) -> ClassMixing | ValueMixing | None:
@@ -154,8 +154,8 @@ class BankPicture(NamedTuple):
 class BankFigures(NamedTuple):
     """A bank that has learned a sample, and figures for its description.
 
-    picture: to predict with. learners: how many there are. work: multiplications of one more
-    sample.
+    picture: the view to predict with. learners: how many there are. work: multiplications of one
+    more sample.
     """
 
     picture: BankPicture
@@ -167,7 +167,7 @@ class BankFigures(NamedTuple):
 class _Blank(NamedTuple):
     """The size of a bank before the first sample: the arguments of `blank`, and its trees."""
 
-    asked: tuple[int | None, int, int]
+    shape: tuple[int | None, int, int]
     n_bytes: int
     trees: TreeExperts | None
 
@@ -268,8 +268,9 @@ class BankLearner:
             return answers[0], votes[0]
         if isinstance(self.current, AdaptiveClassifier):
             return joined(answers, self.current.n_classes), None
-        said = [of if own is None else own for own, of in zip(votes, answers, strict=True)]
-        return np.concatenate(answers), np.concatenate(said)
+        pairs = zip(votes, answers, strict=True)
+        values = [answer if vote is None else vote for vote, answer in pairs]
+        return np.concatenate(answers), np.concatenate(values)
 
     def _learn(self, X: Matrix, y: NDArray[Any], hints: Hints, weight: Weights) -> Any:
         """Have the bank, then the trees learn rows; return their answers before that."""
@@ -291,9 +292,9 @@ class BankLearner:
         self, each: Sequence[Self], places: Sequence[NDArray[np.int64]]
     ) -> None:
         """Count the samples of each class that several have learned; places: as of `merge`."""
-        for one, place in zip(each, places, strict=True):
-            if self.class_weights is not None and one.class_weights is not None:
-                self.class_weights.add(one.class_weights, place)
+        for learner, numbers in zip(each, places, strict=True):
+            if self.class_weights is not None and learner.class_weights is not None:
+                self.class_weights.add(learner.class_weights, numbers)
 
     def _take_texts(self, texts: int) -> None:
         """Go on with so many texts beside each row, for which there were fewer or none so far."""
@@ -338,9 +339,9 @@ class BankLearner:
     @property
     def nbytes(self) -> int:
         """Memory of the bank and of trees in bytes; 0 before the first rows."""
-        of_bank = 0 if self.current is None else self.current.nbytes
-        joining = [one.nbytes for one in (self.trees, self.past) if one is not None]
-        return of_bank + sum(joining)
+        bank_bytes = 0 if self.current is None else self.current.nbytes
+        joining = [part.nbytes for part in (self.trees, self.past) if part is not None]
+        return bank_bytes + sum(joining)
 
     def standing_of_learners(self) -> Standing:
         """Return the weight and losses of each learner, those of trees last."""
@@ -389,8 +390,8 @@ class BankLearner:
 
     def blank_bytes(self, columns: int | None, texts: int, classes: int, rows: int) -> int:
         """Return the bytes of such a bank once it has learned so many rows, at most."""
-        asked = columns, texts, classes
-        if self._blank is None or self._blank.asked != asked:
+        shape = columns, texts, classes
+        if self._blank is None or self._blank.shape != shape:
             other = self._fresh(columns, texts)
             if isinstance(other, AdaptiveClassifier):
                 other.meet(classes)
@@ -404,8 +405,8 @@ class BankLearner:
             past = self._fresh_past()
             if past is not None:
                 past.meet(classes)
-            own = other.nbytes + (0 if past is None else past.nbytes)
-            self._blank = _Blank(asked, own, trees)
+            n_bytes = other.nbytes + (0 if past is None else past.nbytes)
+            self._blank = _Blank(shape, n_bytes, trees)
         trees = self._blank.trees
         return self._blank.n_bytes + (0 if trees is None else trees.nbytes + trees.growth(rows))
 

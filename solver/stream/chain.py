@@ -105,10 +105,10 @@ def chain_of(name: str, voter: ClassHeadView, bank: ClassHeadView) -> Chain | No
 
     name: of the voter, a working set: the only one that has a vote in the bank.
     """
-    of_set, of_bank = voter.learner, bank.learner
-    if not isinstance(of_set, SetPicture) or not isinstance(of_bank, BankPicture):
+    set_view, bank_view = voter.learner, bank.learner
+    if not isinstance(set_view, SetPicture) or not isinstance(bank_view, BankPicture):
         return None
-    timed, model = of_set.view, of_bank.model
+    timed, model = set_view.view, bank_view.model
     if not isinstance(timed, TimedView) or not isinstance(model, ClassView):
         return None
     if name not in bank.voters or voter.classes != bank.classes or not _is_plain(model):
@@ -118,7 +118,7 @@ def chain_of(name: str, voter: ClassHeadView, bank: ClassHeadView) -> Chain | No
         return None
     first = len(model.combination.beta) - len(bank.voters)
     awake = np.ones(len(model.combination.beta), np.bool_)
-    awake[first:] = [one == name for one in bank.voters]
+    awake[first:] = [voter_name == name for voter_name in bank.voters]
     arrays = ChainArrays(
         expansion,
         timed.widths.scale * (timed.now - timed.widths.centre),
@@ -136,7 +136,7 @@ def chain_of(name: str, voter: ClassHeadView, bank: ClassHeadView) -> Chain | No
 class ChainOnDemand:
     """The chain of two heads, if they have one, made when it is first asked for.
 
-    Most pictures of a model that learns are replaced before anyone predicts with them.
+    Most views of a model that learns are replaced before anyone predicts with them.
     """
 
     def __init__(

@@ -10,7 +10,7 @@ from wolfstream.solver.arrays import Float64Array
 from wolfstream.solver.calibration.classes import ClassCalibration, ClassConfidence
 from wolfstream.solver.rows.matrix import Matrix
 from wolfstream.solver.rows.sample_weights import Weights
-from wolfstream.solver.stream.explanations import Contest, Known, contests_of
+from wolfstream.solver.stream.explanations import CalibratedOdds, Contest, contests_of
 from wolfstream.solver.stream.labels import Label, LabelKey, key_of
 from wolfstream.solver.stream.reasons import Gradient, MemberPulls, Slope, by_voter
 from wolfstream.solver.stream.votes import (
@@ -25,7 +25,7 @@ from wolfstream.solver.stream.votes import (
 
 
 class LearnerView(Protocol):
-    """An immutable picture of a learner."""
+    """An immutable view of a learner."""
 
     def predict(self, X: Matrix, hints: Hints, /) -> Answer:
         """Return its answer about finite rows."""
@@ -56,7 +56,7 @@ class ClassLearner(Protocol):
 L = TypeVar("L", bound=ClassLearner)
 
 
-class Learned(NamedTuple):
+class LearnedRows(NamedTuple):
     """A head's answer to rows before it learned them, and (n,) the numbers of their labels."""
 
     head_answer: HeadAnswer
@@ -66,14 +66,15 @@ class Learned(NamedTuple):
 class ClassHead(Generic[L]):
     """A learner of class numbers, and the labels that have them.
 
-    voters: names of the heads that it listens to, in the order in which the learner has them. own:
-    whether its scores are logarithms of probabilities. calibration: of its answers before learning.
+    voters: names of the heads that it listens to, in the order in which the learner has them.
+    log_scores: whether its scores are logarithms of probabilities. calibration: of its answers
+    before learning.
     classes: the labels that were met, in the order of their numbers. numbers: the way back.
     """
 
-    def __init__(self, learner: L, voters: Sequence[str] = (), *, own: bool = False) -> None:
+    def __init__(self, learner: L, voters: Sequence[str] = (), *, log_scores: bool = False) -> None:
         self.learner, self.voters = learner, tuple(voters)
-        self.calibration = ClassCalibration(own=own)
+        self.calibration = ClassCalibration(log_scores=log_scores)
         self.classes: list[Label] = []
         self.numbers: dict[LabelKey, int] = {}
 
@@ -89,16 +90,16 @@ class ClassHead(Generic[L]):
 
     def learn(
         self, X: Matrix, y: Iterable[Label], heard: Heard = NOTHING_HEARD, weight: Weights = None
-    ) -> Learned:
+    ) -> LearnedRows:
         """`absorb`, and the class numbers of the labels."""
         codes = np.array(self.meet(y), np.int64)
         hints = self._hints(heard)
         head_answer = HeadAnswer(tuple(self.classes), self.learner.absorb(X, codes, hints, weight))
         self.calibration.absorb(head_answer.scores, codes)
-        return Learned(head_answer, codes)
+        return LearnedRows(head_answer, codes)
 
     def view(self, learner: LearnerView) -> "ClassHeadView":
-        """Return the head as it is now. learner: a picture of its learner."""
+        """Return the head as it is now. learner: a view of its learner."""
         classes, confidence = tuple(self.classes), self.calibration.view()
         return ClassHeadView(learner, classes, self.voters, confidence, _lacks(classes))
 
@@ -116,7 +117,7 @@ class ClassHead(Generic[L]):
 
 
 class ClassHeadView(NamedTuple):
-    """An immutable picture of a head.
+    """An immutable view of a head.
 
     confidence: what its calibration knows. lacks: what must come before it can predict; else "".
     """
@@ -133,7 +134,7 @@ class ClassHeadView(NamedTuple):
         return HeadAnswer(self.classes, [self.learner.predict(X, hints)])
 
     def contests(self, head_answer: HeadAnswer) -> list[Contest]:
-        """As of `explanations.Explaining`."""
+        """As of `explanations.ExplainableHead`."""
         probability = self.probabilities(head_answer)
         known = None
         if probability is not None:
@@ -142,36 +143,36 @@ class ClassHeadView(NamedTuple):
                 if head_answer.probability is not None
                 else self.confidence.scaling_of(len(self.classes)).slope
             )
-            known = Known(probability, slope)
+            known = CalibratedOdds(probability, slope)
         return contests_of(head_answer.vote.scores, head_answer.prediction, known)
 
     def pulls(self, x: Matrix, wanted: int, other: int) -> MemberPulls | None:
-        """As of `explanations.Explaining`."""
+        """As of `explanations.ExplainableHead`."""
         return self.learner.pulls(x, wanted, other)
 
     def slope(
         self, x: Float64Array, direction: Float64Array, heard: Heard = NOTHING_HEARD
     ) -> Slope:
-        """As of `reasons.Sloped`."""
+        """As of `reasons.DifferentiableHead`."""
         hints = self._hints(heard)
-        found = self.learner.gradient(x, direction, hints)
-        return by_voter(found, self.voters, heard.votes, self.classes)
+        gradient = self.learner.gradient(x, direction, hints)
+        return by_voter(gradient, self.voters, heard.votes, self.classes)
 
     def _hints(self, heard: Heard) -> Hints:
         return hints_of(class_scores(heard.votes, self.voters, self.classes), heard)
 
     def confidence_of(self, head_answer: HeadAnswer) -> ClassConfidence:
         """Return what is known of how sure the head's answer is."""
-        own = head_answer.confidence
+        confidence = head_answer.confidence
         # One that began later counts when it has seen enough.
-        enough = isinstance(own, ClassConfidence) and own.is_like(self.confidence)
-        return own if isinstance(own, ClassConfidence) and enough else self.confidence
+        enough = isinstance(confidence, ClassConfidence) and confidence.is_like(self.confidence)
+        return confidence if isinstance(confidence, ClassConfidence) and enough else self.confidence
 
     def probabilities(self, head_answer: HeadAnswer) -> Float64Array | None:
         """(n, K) of the head's answer; None while no answer before a label shows how sure it is."""
-        own = head_answer.probability
-        if own is not None:
-            return own
+        probability = head_answer.probability
+        if probability is not None:
+            return probability
         if self.confidence.scaling is None:
             return None
         return self.confidence.probabilities(head_answer.scores)

@@ -54,23 +54,23 @@ class WeightedAnswers:
 class ClassWeights:
     """The weight of each class that was met.
 
-    given: as of `ClassWeight`; more labels may be added before they are met.
+    class_weight: as of `ClassWeight`; more labels may be added before they are met.
     """
 
-    def __init__(self, given: ClassWeight) -> None:
-        self.given = given
+    def __init__(self, class_weight: ClassWeight) -> None:
+        self.class_weight = class_weight
         # By class number: the given weight, and how many samples came.
         self._weight: list[float] = []
         self._counts: list[int] = []
 
     @property
     def _balanced(self) -> bool:
-        return isinstance(self.given, str)
+        return isinstance(self.class_weight, str)
 
     def meet(self, label: Label) -> None:
         """Prepare for the next class number, which is this label's."""
-        given = 1.0 if isinstance(self.given, str) else self.given.get(text_of(label), 1.0)
-        self._weight.append(float(given))
+        by_label = {} if isinstance(self.class_weight, str) else self.class_weight
+        self._weight.append(float(by_label.get(text_of(label), 1.0)))
         self._counts.append(0)
 
     def now(self) -> Float64Array:
@@ -107,5 +107,5 @@ class ClassWeights:
 
 def balanced(counts: NDArray[np.int64]) -> Float64Array:
     """n / (K n_k) of each row of counts (rows, classes), 1 for a class without samples."""
-    n, known = counts.sum(axis=1, keepdims=True), (counts > 0).sum(axis=1, keepdims=True)
-    return np.where(counts > 0, n / np.maximum(known * counts, 1), 1.0)
+    n, met = counts.sum(axis=1, keepdims=True), (counts > 0).sum(axis=1, keepdims=True)
+    return np.where(counts > 0, n / np.maximum(met * counts, 1), 1.0)

@@ -12,11 +12,11 @@ from wolfstream.solver.prepare.influence import Influence, influences
 from wolfstream.solver.prepare.named_rows import Rows
 from wolfstream.solver.rows.matrix import Matrix, SparseRows, n_rows, take_rows
 from wolfstream.solver.rows.seen import Seen
-from wolfstream.solver.stream.reasons import MemberPulls, Sloped, gradient_of
+from wolfstream.solver.stream.reasons import DifferentiableHead, MemberPulls, gradient_of
 from wolfstream.solver.stream.rows import RowsView
 from wolfstream.solver.stream.votes import HeadAnswer, Heard, Vote
 
-# What a class has at least where probabilities become logarithms.
+# Least probability of a class where logarithms are taken.
 _LEAST = 1e-300
 
 
@@ -33,15 +33,18 @@ class Contest(NamedTuple):
     slope: float
 
 
-class Known(NamedTuple):
-    """probability: (n, K). slope: what the log of a ratio of two rises by with their scores."""
+class CalibratedOdds(NamedTuple):
+    """Probabilities of classes, and how they depend on scores.
+
+    probability: (n, K). slope: of log(p_j / p_k) in the difference of the two scores.
+    """
 
     probability: Float64Array
     slope: float
 
 
-class Explaining(Sloped, Protocol):
-    """A picture of a head that says why."""
+class ExplainableHead(DifferentiableHead, Protocol):
+    """A view of a head that can explain its answers."""
 
     def contests(self, head_answer: HeadAnswer, /) -> Sequence[Contest] | None:
         """Return one for each row to which the head had an answer; None if numbers are learned."""
@@ -50,8 +53,8 @@ class Explaining(Sloped, Protocol):
         """Return the members' part for one row; None of a head that has no members."""
 
 
-class Without(NamedTuple):
-    """What a bank would answer if a value of the row, a text or a code, were missing.
+class Ablation(NamedTuple):
+    """A bank's answer to the row without one of its values, a text or a code.
 
     feature: its column's name, or place in rows without names. without: the log-odds of the same
     two classes, or the prediction of a number.
@@ -74,12 +77,12 @@ class Explanation(NamedTuple):
     contest: Contest | None
     gradient: list[Influence]
     members: MemberPulls | None
-    values: list[Without] | None
+    values: list[Ablation] | None
 
 
 def explanations(
     head: str,
-    heads: Mapping[Any, Explaining],
+    heads: Mapping[Any, ExplainableHead],
     view: RowsView,
     rows: Rows | SparseRows,
     seen: Seen,
@@ -92,18 +95,18 @@ def explanations(
     rows, seen: as they were sent, and as heads see them. heard: what the head got beside them.
     ask: what the head answers to other rows.
     """
-    own, X = heads[head], seen.X
-    contests = own.contests(head_answer)
+    explained, X = heads[head], seen.X
+    contests = explained.contests(head_answer)
     encoded = None if isinstance(X, SparseRows) else _encoded(view, rows, X)
     present = _crossed(view, rows, seen, encoded, head_answer)
     for i in range(n_rows(X)):
         contest = None if contests is None else contests[i]
-        one = take_rows(X, slice(i, i + 1))
-        members = None if contest is None else own.pulls(one, contest.wanted, contest.other)
-        x = _dense(one)
-        slope = gradient_of(head, heads, x, _direction(contest, head_answer), _of_row(heard, i))
+        row = take_rows(X, slice(i, i + 1))
+        members = None if contest is None else explained.pulls(row, contest.wanted, contest.other)
+        x = _dense(row)
+        slope = gradient_of(head, heads, x, _direction(contest, head_answer), _heard_with(heard, i))
         if encoded is None:
-            gradient = _of_present(view, x, slope)
+            gradient = _sparse_influences(view, x, slope)
         else:
             gradient = influences(view.form, view.preparation, encoded[i], slope)
         values = None
@@ -113,19 +116,19 @@ def explanations(
             if view.form.wordy and seen.codes is not None:
                 words = seen.codes[i, len(view.form.crossed_columns) :]
             asked = words, present[i], contest, whole
-            values = _without(view, encoded[i], *asked, ask, in_turn=seen.in_turn)
+            values = _ablations(view, encoded[i], *asked, ask, in_turn=seen.in_turn)
         yield Explanation(contest, gradient, members, values)
 
 
 def contests_of(
-    scores: Float64Array, predicted: NDArray[np.int64], known: Known | None
+    scores: Float64Array, predicted: NDArray[np.int64], known: CalibratedOdds | None
 ) -> list[Contest]:
     """Of scores (n, K) and the classes (n,) predicted.
 
     known: what turns scores into probabilities, and these; None if nothing does.
     """
     ranked = scores if known is None else known.probability
-    found = []
+    contests = []
     for i, wanted in enumerate(predicted.tolist()):
         others = np.where(np.isnan(ranked[i]), -np.inf, ranked[i])
         others[wanted] = -np.inf
@@ -133,8 +136,8 @@ def contests_of(
         if known is not None:
             p = np.maximum(known.probability[i], _LEAST)
             odds = float(np.log(p[wanted]) - np.log(p[other]))
-        found.append(Contest(wanted, other, odds, 1.0 if known is None else known.slope))
-    return found
+        contests.append(Contest(wanted, other, odds, 1.0 if known is None else known.slope))
+    return contests
 
 
 def _crossed(
@@ -145,13 +148,13 @@ def _crossed(
     head_answer: HeadAnswer,
 ) -> list[list[CrossedValue]] | None:
     """Return what each row has of what a bank crosses; None if nothing is, or no bank answers."""
-    of_bank = head_answer.probability is not None or head_answer.deviation is not None
-    if not of_bank or seen.codes is None or encoded is None or isinstance(rows, SparseRows):
+    is_bank = head_answer.probability is not None or head_answer.deviation is not None
+    if not is_bank or seen.codes is None or encoded is None or isinstance(rows, SparseRows):
         return None
     return crossed_values(view.form, rows, encoded)
 
 
-def _without(
+def _ablations(
     view: RowsView,
     row: Float64Array,
     words: Float64Array | None,
@@ -161,8 +164,8 @@ def _without(
     ask: Callable[[Seen], HeadAnswer],
     *,
     in_turn: bool,
-) -> list[Without]:
-    """Return what a bank says without each value of an encoded row, to which it says `whole`.
+) -> list[Ablation]:
+    """Return what a bank answers without each value of an encoded row; it answers `whole` with all.
 
     words: the codes of the row's words, if they are learned. in_turn: as of `Seen`.
     """
@@ -170,11 +173,11 @@ def _without(
         return []
     others = view.prepared(*without_each(row, words, values))._replace(in_turn=in_turn)
     answers = _answered(ask(others), contest).tolist()
-    found = [
-        Without(one.feature, one.value, without)
-        for one, without in zip(values, answers, strict=True)
+    ablations = [
+        Ablation(value.feature, value.value, answer)
+        for value, answer in zip(values, answers, strict=True)
     ]
-    return sorted(found, key=lambda one: -abs(whole - one.without))
+    return sorted(ablations, key=lambda ablation: -abs(whole - ablation.without))
 
 
 def _answered(head_answer: HeadAnswer, contest: Contest | None) -> Float64Array:
@@ -195,8 +198,8 @@ def _direction(contest: Contest | None, head_answer: HeadAnswer) -> Float64Array
     return direction
 
 
-def _of_row(heard: Heard, i: int) -> Heard:
-    """Return what was heard with one of the rows."""
+def _heard_with(heard: Heard, i: int) -> Heard:
+    """Return what a head got with row i."""
     row = slice(i, i + 1)
     votes = {name: Vote(vote.classes, vote.scores[row]) for name, vote in heard.votes.items()}
     codes = None if heard.codes is None else heard.codes[row]
@@ -209,17 +212,17 @@ def _encoded(view: RowsView, rows: Rows | SparseRows, X: Float64Array) -> Float6
     return view.form.encoded(rows) if view.form.begun else X
 
 
-def _dense(one: Matrix) -> Float64Array:
+def _dense(row: Matrix) -> Float64Array:
     """Return the only row of a matrix, (d,)."""
-    if not isinstance(one, SparseRows):
-        return np.asarray(one[0], np.float64)
-    part = slice(int(one.start[0]), int(one.stop[0]))
-    x = np.zeros(one.width)
-    x[one.indices[part]] = one.values[part]
+    if not isinstance(row, SparseRows):
+        return np.asarray(row[0], np.float64)
+    part = slice(int(row.start[0]), int(row.stop[0]))
+    x = np.zeros(row.width)
+    x[row.indices[part]] = row.values[part]
     return x
 
 
-def _of_present(view: RowsView, x: Float64Array, gradient: Float64Array) -> list[Influence]:
+def _sparse_influences(view: RowsView, x: Float64Array, gradient: Float64Array) -> list[Influence]:
     """Return the influences of the features that a sparse row has, by what their values make."""
     names = None if view.names is None else view.names.names()
     place = np.flatnonzero((x != 0.0) & (gradient != 0.0))

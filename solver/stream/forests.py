@@ -66,10 +66,10 @@ def forests_bytes(columns: int, classes: int, *, past: bool, codes: bool) -> int
     past: as of `Forests`. codes: whether rows have categories or words.
     """
     targets = outputs_of(classes)
-    of_tree = NODES * 12 + LEAVES * 8 * targets
+    tree_bytes = NODES * 12 + LEAVES * 8 * targets
     edges = (columns + 1 + (COLUMNS if past else 0)) * 8 * EDGES
-    of_codes = encoding_bytes(targets) + MOST_VALUES * 8 * EDGES if codes else 0
-    return (2 + past) * MOST_ROUNDS * of_tree + edges + of_codes
+    code_bytes = encoding_bytes(targets) + MOST_VALUES * 8 * EDGES if codes else 0
+    return (2 + past) * MOST_ROUNDS * tree_bytes + edges + code_bytes
 
 
 def fit_forests(
@@ -96,29 +96,31 @@ def fit_forests(
         y, start = in_units(units, rows.y), in_units(units, base)
         targets = y[:, None]
     encoding, X = fit_encoding(rows.X, rows.words, categories, targets, weight)
-    of_fresh = np.append(categories, np.zeros(encoding.width, np.bool_))
-    of_residual = of_fresh
+    fresh_categories = np.append(categories, np.zeros(encoding.width, np.bool_))
+    residual_categories = fresh_categories
     if not classes:
-        X, of_residual = np.concatenate([X, start], axis=1), np.append(of_fresh, False)
-    of_all = of_residual
+        X = np.concatenate([X, start], axis=1)
+        residual_categories = np.append(fresh_categories, False)
+    all_categories = residual_categories
     if past:
         beside = columns_in_order(NOTHING_BEFORE, rows.y, rows.base[:, 1])
         X = np.concatenate([X, beside], axis=1)
-        of_all = np.append(of_residual, np.zeros(COLUMNS, np.bool_))
-    bins = bins_of(X, of_all)
-    of_rows = binned(bins, X)
+        all_categories = np.append(residual_categories, np.zeros(COLUMNS, np.bool_))
+    bins = bins_of(X, all_categories)
+    row_bins = binned(bins, X)
     start = np.ascontiguousarray(start)
 
     def trees(columns: NDArray[np.bool_], begin: Float64Array | None) -> Trees:
-        own = np.ascontiguousarray(of_rows[:, : len(columns)])
-        return fitted(Problem(own, columns, y, weight, begin, classes), effort)
+        used_bins = np.ascontiguousarray(row_bins[:, : len(columns)])
+        return fitted(Problem(used_bins, columns, y, weight, begin, classes), effort)
 
-    fresh, residual = trees(of_fresh, None), trees(of_residual, start)
+    fresh, residual = trees(fresh_categories, None), trees(residual_categories, start)
     if not past:
         return Forests(classes, units, encoding, bins, fresh, residual)
     left = rows.y - rows.base[:, 1]
     unit = float(np.maximum(np.abs(left).mean(), _SMALLEST_UNIT))
-    problem = Problem(of_rows, of_all, np.clip(left / unit, -LARGEST, LARGEST), weight, None, 0)
+    scaled = np.clip(left / unit, -LARGEST, LARGEST)
+    problem = Problem(row_bins, all_categories, scaled, weight, None, 0)
     return Forests(classes, units, encoding, bins, fresh, residual, fitted(problem, effort), unit)
 
 
@@ -153,17 +155,17 @@ def _write_scores(
 ) -> None:
     """As of `write_class_scores`; bins: reused memory for a row."""
     for i in range(len(X)):
-        of_fresh, of_residual = scores[i, 1], scores[i, 2]
+        fresh_scores, residual_scores = scores[i, 1], scores[i, 2]
         bin_row(bins_of_values, X[i], bins)
-        _write_each(fresh, bins, of_fresh)
-        _write_each(residual, bins, of_residual)
-        least = of_fresh[0]
+        _write_each(fresh, bins, fresh_scores)
+        _write_each(residual, bins, residual_scores)
+        least = fresh_scores[0]
         for k in range(base.shape[1]):
             if k < classes:
-                least = smaller(least, of_fresh[k])
-                of_residual[k] += base[i, k]
+                least = smaller(least, fresh_scores[k])
+                residual_scores[k] += base[i, k]
             else:
-                of_fresh[k], of_residual[k] = least, base[i, k]
+                fresh_scores[k], residual_scores[k] = least, base[i, k]
 
 
 @inner

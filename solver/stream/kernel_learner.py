@@ -35,7 +35,7 @@ _MOST_COLUMNS = 2048
 class SetFigures(NamedTuple):
     """A working set that has met a class, and figures for its description.
 
-    picture: to predict with. members: the set of it. past_nbytes: see `KernelLearner`.
+    picture: the view to predict with. members: the set of it. past_nbytes: see `KernelLearner`.
     search_work_per_sample: see `AutoWidths`; 0 where there is no search.
     """
 
@@ -196,7 +196,7 @@ class KernelLearner(Generic[L]):
         build = cast(Callable[[Kernel], WorkingSet], self._build)
         return AutoWidths(partial(_build_with, build, self._kernel), gamma, horizon)
 
-    def built(self, kernel: Kernel) -> L:
+    def new_learner(self, kernel: Kernel) -> L:
         """Return a new learner for a kernel, whose gamma is a number."""
         return self._build(kernel)
 

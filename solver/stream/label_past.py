@@ -40,7 +40,7 @@ PREFIX, CALIBRATION = "past_", "calibration_"
 
 
 class PastView(NamedTuple):
-    """An immutable picture of what the labels so far add to answers.
+    """An immutable view of what the labels so far add to answers.
 
     always: whether all predictions are answered with it. recent: the rows learned last. alone: how
     sure answers without it are.
@@ -97,7 +97,7 @@ class LabelPast:
         self.past: ClassPast | ValuePast | None
         self.past = past_values.new_value_past() if regression else past_classes.new_class_past()
         self.losses = Losses(1 + len(self.kinds))
-        self.alone = ValueCalibration() if regression else ClassCalibration(own=True)
+        self.alone = ValueCalibration() if regression else ClassCalibration(log_scores=True)
         self._of_values, self._of_classes = ValuePasts(), ClassPasts()
 
     @property
@@ -143,8 +143,8 @@ class LabelPast:
                 aided, losses = self._of_classes.learn(self.past, answers, y, known, weight)
         elif isinstance(self.past, ValuePast):
             values = answers.prediction
-            said = values if votes is None else votes
-            aided, losses = self._of_values.learn(self.past, values, said, y, weight)
+            tree_values = values if votes is None else votes
+            aided, losses = self._of_values.learn(self.past, values, tree_values, y, weight)
             aided = Values(aided)
         if losses is not None:
             for start in range(0, len(y), RECENT):

@@ -6,20 +6,26 @@ as they are. No sample is in two of them, and so none counts twice.
 """
 
 from collections.abc import Mapping, Sequence
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from wolfstream.solver.adaptive.classifier import AdaptiveClassifier
 from wolfstream.solver.adaptive.merge import merge as merge_banks
+from wolfstream.solver.asset.learner import Asset
+from wolfstream.solver.asset.merge import merge as merge_asset
+from wolfstream.solver.asset.merge import sibling_of
 from wolfstream.solver.calibration.classes import ClassCalibration
 from wolfstream.solver.calibration.merge import merge as merge_calibrations
 from wolfstream.solver.prepare.pooled import pooled
 from wolfstream.solver.prepare.scale import copied
 from wolfstream.solver.stream.class_head import ClassHead
+from wolfstream.solver.stream.kernel_learner import KernelLearner
 from wolfstream.solver.stream.labels import Label, key_of
-from wolfstream.solver.stream.merged_learner import begin_beside, merge_learners
 from wolfstream.solver.stream.model import StreamModel
+from wolfstream.solver.working_set.merged_widths import merge_widths
+from wolfstream.solver.working_set.union import renumbered, support_of, unite
 
 
 def sibling(model: StreamModel) -> StreamModel:
@@ -36,7 +42,7 @@ def sibling(model: StreamModel) -> StreamModel:
         other.rows.preparation = other.rows.fresh_preparation()
         assert other.rows.preparation is not None
         other.rows.preparation.moments = copied(model.rows.preparation.moments)
-    begin_beside(other.paper, model.paper)
+    _begin_beside(other.paper, model.paper)
     return other
 
 
@@ -52,8 +58,8 @@ def merge(
 
     Raises ValueError, with the reason, for models that cannot be merged.
     """
-    known = labels or [model.classes or () for model in models]
-    learned = [(model, of) for model, of in zip(models, known, strict=True) if model.learned]
+    each = labels or [model.classes or () for model in models]
+    learned = [(model, names) for model, names in zip(models, each, strict=True) if model.learned]
     if not learned:
         raise ValueError("none of the models has learned a sample")
     parts = [model for model, _ in learned]
@@ -61,23 +67,26 @@ def merge(
         _check(model)
         _check_same(parts[0], model)
     merged = _like(parts[0])
-    moments = [one.rows.preparation.moments for one in parts if one.rows.preparation is not None]
+    moments = [part.rows.preparation.moments for part in parts if part.rows.preparation is not None]
     if moments:
         merged.rows.preparation = merged.rows.fresh_preparation()
         assert merged.rows.preparation is not None
         merged.rows.preparation.moments = pooled(moments)
-    classes, places = _union([of for _, of in learned])
+    classes, places = _union([names for _, names in learned])
     for name, head in merged.heads.items():
         assert isinstance(head, ClassHead)
         head.meet(classes)
-        all_of_it = [model.heads[name].calibration for model in parts]
-        calibrations = [one for one in all_of_it if isinstance(one, ClassCalibration)]
+        calibrations = [
+            calibration
+            for model in parts
+            if isinstance(calibration := model.heads[name].calibration, ClassCalibration)
+        ]
         merge_calibrations(head.calibration, calibrations, places, len(classes))
-    merge_learners(merged.paper, [model.paper for model in parts], places)
-    banks = [model.bank.current for model in parts]
+    _merge_learners(merged.paper, [model.paper for model in parts], places)
     fresh = merged.bank.begin(parts[0].bank.row_columns, parts[0].bank.texts)
     assert isinstance(fresh, AdaptiveClassifier)
-    merge_banks([one for one in banks if isinstance(one, AdaptiveClassifier)], places, fresh)
+    banks = [bank for model in parts if isinstance(bank := model.bank.current, AdaptiveClassifier)]
+    merge_banks(banks, places, fresh)
     if merged.bank.past is not None:
         merged.bank.past.meet(fresh.n_classes)
     merged.bank.merge_class_weights([model.bank for model in parts], places)
@@ -94,7 +103,7 @@ def _like(model: StreamModel) -> StreamModel:
         seed=model.seed,
         class_weight=model.class_weight,
     )
-    other.own, other.pins = model.own, model.pins
+    other.set_parameters, other.pins = model.set_parameters, model.pins
     other.begin()
     other.rows.form = model.rows.form
     if model.rows.names is not None:
@@ -108,7 +117,7 @@ def _union(
     """All labels, and the numbers in them of those of each."""
     number = {key_of(label): label for labels in each for label in labels}
     place = {key: i for i, key in enumerate(number)}
-    places = [np.array([place[key_of(one)] for one in labels], np.int64) for labels in each]
+    places = [np.array([place[key_of(label)] for label in labels], np.int64) for labels in each]
     return list(number.values()), places
 
 
@@ -117,7 +126,7 @@ def _check(model: StreamModel) -> None:
         raise ValueError("models of numbers cannot be merged: their targets' scales differ")
     if isinstance(model.class_weight, Mapping):
         raise ValueError(
-            "models with given weights of classes cannot be merged; with 'balanced' they can"
+            "models with weights for some classes cannot be merged; use 'balanced' or none"
         )
     if model.temporal is True:
         raise ValueError("a model that always uses the labels before a row cannot be merged")
@@ -127,12 +136,59 @@ def _check(model: StreamModel) -> None:
 
 
 def _check_same(first: StreamModel, other: StreamModel) -> None:
-    parameters = ("head", "seed", "own", "pins", "class_weight", "preparing")
+    parameters = ("head", "seed", "set_parameters", "pins", "class_weight", "preparing")
     if any(getattr(first, name) != getattr(other, name) for name in parameters):
         raise ValueError("the models' parameters differ: begin all of them as siblings of one")
-    names = [one.rows.names and one.rows.names.names() for one in (first, other)]
+    names = [model.rows.names and model.rows.names.names() for model in (first, other)]
     if first.rows.form != other.rows.form or names[0] != names[1]:
         raise ValueError(
             "one model has met a column, name or category that another one has not: rows of "
             "models that are to be merged must have those of the first samples"
         )
+
+
+def _begin_beside(new: KernelLearner[Any], learner: KernelLearner[Any]) -> None:
+    """Have a learner without samples share what learners to be merged must share.
+
+    Of ASSET that is gamma and the features; a working set is built again from its samples, with
+    the widths that one of the sets has found.
+
+    Raises ValueError while the learner is still choosing them.
+    """
+    if not learner.frozen and learner.following is None:
+        raise ValueError("a learner is still choosing its kernel: let it learn more first")
+    if isinstance(learner.current, Asset):
+        new.go_on_from(sibling_of(learner.current), learner)
+    elif learner.following is None:
+        new.go_on_from(new.new_learner(learner.current.kernel), learner)
+
+
+def _merge_learners(
+    merged: KernelLearner[Any],
+    each: Sequence[KernelLearner[Any]],
+    places: Sequence[NDArray[np.int64]],
+) -> None:
+    """Have a learner without samples be the merged one of several that have learned some.
+
+    places: for each, the numbers in the merged one of the classes that it has met. Raises
+    ValueError for learners that cannot be merged.
+    """
+    widest = max(each, key=lambda learner: learner.features)
+    following = [learner.following for learner in each if learner.following is not None]
+    if following:
+        result = merged.new_following()
+        merge_widths(result.set, [follower.set for follower in following], places)
+        result.watch_from_now()
+        merged.go_on_from(result, widest)
+    elif isinstance(each[0].current, Asset):
+        merged.go_on_from(merge_asset([learner.current for learner in each], places), widest)
+    else:
+        classes = 1 + max(int(numbers.max()) for numbers in places)
+        united = merged.new_learner(widest.current.kernel)
+        supports = [
+            renumbered(support_of(learner.current), numbers, classes)
+            for learner, numbers in zip(each, places, strict=True)
+        ]
+        unite(united, supports, classes)
+        united.seen = sum(learner.seen for learner in each)
+        merged.go_on_from(united, widest)

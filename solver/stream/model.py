@@ -50,7 +50,7 @@ HeadView = ClassHeadView | ValueHeadView
 
 
 class StreamView(NamedTuple):
-    """An immutable picture of a model. heads: those that can predict. chain: of them."""
+    """An immutable view of a model. heads: those that can predict. chain: of them."""
 
     rows: RowsView
     heads: dict[str, HeadView]
@@ -115,7 +115,7 @@ class StreamModel:
     """Prepared rows, a learner of the papers, and a bank that listens to it and answers.
 
     head: the name of that learner. preparing: how rows are prepared. temporal, pins, class_weight:
-    see `BankLearner`. seed: of all randomness. own: parameters of the working set. order: in which
+    see `BankLearner`. seed: of all randomness. set_parameters: of the working set. order: in which
     rows were predicted in this process.
 
     The first rows decide whether rows are arrays, a table or sparse ones by name (`row_form`), or
@@ -134,7 +134,7 @@ class StreamModel:
     ) -> None:
         self.task, self.head, self.preparing = task, head, preparing
         self.temporal, self.seed = temporal, seed
-        self.own, self.pins = SetParameters(), NO_PINS
+        self.set_parameters, self.pins = SetParameters(), NO_PINS
         self.class_weight = class_weight
         self.rows = StreamRows(preparing)
         self.order = LabelOrder()
@@ -144,7 +144,7 @@ class StreamModel:
     def begin(self) -> None:
         """Make heads without samples, of the present parameters."""
         task, head, seed = self.task, self.head, self.seed
-        self.paper = _new_learner(task, head, self.own, seed)
+        self.paper = _new_learner(task, head, self.set_parameters, seed)
         self.bank = BankLearner(
             task,
             VOTERS[task],
@@ -155,14 +155,14 @@ class StreamModel:
         )
         self.heads: dict[str, Head] = {
             head: _head(task, self.paper, ()),
-            BANK: _head(task, self.bank, self.bank.voters, own=True),
+            BANK: _head(task, self.bank, self.bank.voters, log_scores=True),
         }
 
     def weigh(self, class_weight: ClassWeight | None) -> None:
         """Replace the weights of classes that are still to be met; see `BankLearner`."""
         self.class_weight = class_weight
         if self.bank.class_weights is not None and class_weight is not None:
-            self.bank.class_weights.given = class_weight
+            self.bank.class_weights.class_weight = class_weight
 
     @property
     def learned(self) -> bool:
@@ -226,7 +226,7 @@ class StreamModel:
             "preparing": self.preparing,
             "temporal": self.temporal,
             "seed": self.seed,
-            "scores": self.own.scores,
+            "scores": self.set_parameters.scores,
             "naive_bayes": self.pins.naive_bayes,
             "class_weight": self.class_weight,
             "form": rows.form,
@@ -246,7 +246,7 @@ class StreamModel:
         self.__init__(state["task"], state["head"], **parameters)  # type: ignore[misc]
         self.pins = Pins(naive_bayes=state["naive_bayes"])
         self.class_weight = state["class_weight"]
-        self.own = SetParameters(scores=state["scores"])
+        self.set_parameters = SetParameters(scores=state["scores"])
         self.begin()
         rows = self.rows
         rows.form, rows.first = state["form"], state["first"]
@@ -266,14 +266,16 @@ class StreamModel:
         return [] if self.bank.current is None else self.bank.standing_of_learners().rows()
 
 
-def _new_learner(task: Task, head: PaperHead, own: SetParameters, seed: int) -> KernelLearner[Any]:
+def _new_learner(
+    task: Task, head: PaperHead, parameters: SetParameters, seed: int
+) -> KernelLearner[Any]:
     """Return the working set or ASSET with the defaults of a spec."""
     build: Callable[[Kernel], WorkingSet | Asset]
     if head == "asset":
-        build = partial(new_asset, own=AssetParameters(), task=task, seed=seed)
+        build = partial(new_asset, parameters=AssetParameters(), task=task, seed=seed)
         return KernelLearner(Kernel("rbf", 1.0), build, auto=True)
-    build = partial(new_working_set, own=own)
-    return KernelLearner(Kernel("rbf", 1.0), build, auto=True, horizon=own.horizon)
+    build = partial(new_working_set, parameters=parameters)
+    return KernelLearner(Kernel("rbf", 1.0), build, auto=True, horizon=parameters.horizon)
 
 
 def _head(
@@ -281,11 +283,11 @@ def _head(
     learner: KernelLearner[Any] | BankLearner,
     voters: tuple[str, ...],
     *,
-    own: bool = False,
+    log_scores: bool = False,
 ) -> Head:
     if task == "regression":
         return ValueHead(learner, voters)
-    return ClassHead(learner, voters, own=own)
+    return ClassHead(learner, voters, log_scores=log_scores)
 
 
 def _classes(head: Head) -> tuple[Label, ...] | None:

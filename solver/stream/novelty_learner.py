@@ -19,7 +19,7 @@ from wolfstream.solver.working_set.view import WorkingSetView
 _SHARPER = 16.0
 
 
-class Judged(NamedTuple):
+class NoveltyAnswers(NamedTuple):
     """How new n rows were, (n,); NaN for the first one of all."""
 
     novelty: Float64Array
@@ -31,9 +31,9 @@ class BallLearner:
     def __init__(self, ball: OnlineBall) -> None:
         self.ball = ball
 
-    def absorb(self, X: Matrix, _: NDArray[Any], /, *, weight: Weights = None) -> Judged:
+    def absorb(self, X: Matrix, _: NDArray[Any], /, *, weight: Weights = None) -> NoveltyAnswers:
         """Learn rows in order; how new each was just before."""
-        return Judged(self.ball.absorb(X, weight))
+        return NoveltyAnswers(self.ball.absorb(X, weight))
 
     def view(self) -> WorkingSetView:
         """Return an immutable view, for `novelty_of`."""

@@ -18,7 +18,7 @@ from wolfstream.solver.rows.matrix import Matrix, SparseRows, first_features
 from wolfstream.solver.stream.parameters import AssetParameters, SetParameters, Task
 from wolfstream.solver.stream.reasons import Gradient, MemberPulls
 from wolfstream.solver.stream.value_head import Values
-from wolfstream.solver.stream.votes import Answer, Decided
+from wolfstream.solver.stream.votes import Answer, Decisions
 from wolfstream.solver.working_set.auto_widths import TimedView, predicted_now
 from wolfstream.solver.working_set.learner import WorkingSet
 from wolfstream.solver.working_set.predictions import pair_decisions, predicted
@@ -29,37 +29,37 @@ from wolfstream.solver.working_set.view import WorkingSetView
 
 def new_working_set(
     kernel: Kernel,
-    own: SetParameters,
+    parameters: SetParameters,
     class_weight: Sequence[float] = (),
     largest_weight: float = 1.0,
 ) -> WorkingSet:
     """Return a working set without samples. class_weight, largest_weight: as of `WorkingSet`."""
     return WorkingSet(
         kernel,
-        own.C,
-        own.algorithm,
-        own.corrective_steps,
-        own.max_size,
-        gram_bytes_max=own.gram_bytes_max,
+        parameters.C,
+        parameters.algorithm,
+        parameters.corrective_steps,
+        parameters.max_size,
+        gram_bytes_max=parameters.gram_bytes_max,
         class_weight=class_weight,
         largest_weight=largest_weight,
-        coupled=own.scores == "coupled",
+        coupled=parameters.scores == "coupled",
     )
 
 
 def new_asset(
     kernel: Kernel,
-    own: AssetParameters,
+    parameters: AssetParameters,
     task: Task,
     seed: int,
     class_weight: Sequence[float] = (),
 ) -> Asset:
     """ASSET before its first sample. class_weight: as of `Asset`."""
-    return Asset(kernel, task=task, seed=seed, class_weight=class_weight, **own._asdict())
+    return Asset(kernel, task=task, seed=seed, class_weight=class_weight, **parameters._asdict())
 
 
 class SetPicture(NamedTuple):
-    """An immutable picture of a working set; a `LearnerView`."""
+    """An immutable view of a working set; a `LearnerView`."""
 
     view: WorkingSetView | TimedView
 
@@ -101,7 +101,7 @@ class SetPicture(NamedTuple):
 
 
 class ValueSetPicture(NamedTuple):
-    """An immutable picture of a working set of numbers; a `LearnerView`."""
+    """An immutable view of a working set of numbers; a `LearnerView`."""
 
     view: WorkingSetView
 
@@ -118,7 +118,7 @@ class ValueSetPicture(NamedTuple):
 
 
 class AssetPicture(NamedTuple):
-    """An immutable picture of ASSET; a `LearnerView`. features: as of `KernelLearner`."""
+    """An immutable view of ASSET; a `LearnerView`. features: as of `KernelLearner`."""
 
     view: AssetView
     features: int
@@ -131,15 +131,15 @@ class AssetPicture(NamedTuple):
         """
         if isinstance(X, SparseRows) and isinstance(self.view.features, FourierMap):
             X = first_features(X, self.features)
-        return Decided(*predict_asset(self.view, X))
+        return Decisions(*predict_asset(self.view, X))
 
     def pulls(self, _: Matrix, wanted: int, other: int) -> None:
         """It has no members."""
 
     def gradient(self, x: Float64Array, direction: Float64Array, _: object = None) -> Gradient:
         """As of `class_head.LearnerView`."""
-        known = x
+        columns = x
         if takes_sparse(self.view.features):
-            known = x[: self.features]
-        found = asset_gradient(self.view, known, direction)
-        return Gradient(np.pad(found, (0, len(x) - len(found))))
+            columns = x[: self.features]
+        gradient = asset_gradient(self.view, columns, direction)
+        return Gradient(np.pad(gradient, (0, len(x) - len(gradient))))

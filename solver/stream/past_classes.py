@@ -94,9 +94,9 @@ class ClassPastView(NamedTuple):
         scores = np.empty((EXPERTS, len(p)))
         _write_scores(p, self.said, len(p), scores)
         whole = Combination(self.beta, self.beta, self.a, self.a, np.array(STEPS), self.weight)
-        of_scores = score_gradient(whole, scores, np.ones(EXPERTS, np.bool_), direction)
-        of_answer = np.where(p > LEAST, of_scores[0] + of_scores[1], 0.0)
-        return np.asarray(of_answer - of_answer.mean())
+        score_gradients = score_gradient(whole, scores, np.ones(EXPERTS, np.bool_), direction)
+        gradient = np.where(p > LEAST, score_gradients[0] + score_gradients[1], 0.0)
+        return np.asarray(gradient - gradient.mean())
 
 
 def new_class_past() -> ClassPast:
@@ -122,8 +122,8 @@ def with_classes(past: ClassPast, classes: int) -> ClassPast:
 
 def class_past_arrays(past: ClassPast) -> dict[str, NDArray[Any]]:
     """Return a copy, as named plain arrays."""
-    own = {name: array.copy() for name, array in past._asdict().items() if name != "combination"}
-    return own | combination_arrays("combination", past.combination)
+    arrays = {name: array.copy() for name, array in past._asdict().items() if name != "combination"}
+    return arrays | combination_arrays("combination", past.combination)
 
 
 def class_past_from_arrays(arrays: Mapping[str, NDArray[Any]]) -> ClassPast:
@@ -245,10 +245,10 @@ def _write_said(
     said: Float64Array,
 ) -> None:
     """Write what `ClassPastView.said` is after a label, whose row of the table is given."""
-    total, all_after, of_short = 0.0, 0.0, 0.0
+    total, all_after, short_total = 0.0, 0.0, 0.0
     for k in range(classes):
         total += share[0, k] + _ONE_OF
-        of_short += share[1, k] + _SHORT_ONE_OF
+        short_total += share[1, k] + _SHORT_ONE_OF
         all_after += after[k]
     s = (stay[0] + 1.0) / (stay[1] + 2.0)
     other = np.log((1.0 - s) / larger(classes - 1.0, 1.0))
@@ -256,7 +256,7 @@ def _write_said(
         q = (share[0, k] + _ONE_OF) / total
         said[0, k] = np.log((after[k] + PRIOR * q) / ((all_after + PRIOR) * q))
         said[1, k] = np.log(s) if k == before else other
-        said[2, k] = np.log((share[1, k] + _SHORT_ONE_OF) / of_short)
+        said[2, k] = np.log((share[1, k] + _SHORT_ONE_OF) / short_total)
 
 
 @inner

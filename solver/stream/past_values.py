@@ -29,14 +29,14 @@ from wolfstream.solver.compiled import compiled, inner, larger, smaller
 from wolfstream.solver.held import Holder, Words, held, hold
 from wolfstream.solver.stream.value_mixture import (
     CORE,
-    OfRow,
+    MixtureWork,
     ValueMixture,
     learn_row,
     mean_square,
     mixture_arrays,
     mixture_from_arrays,
+    mixture_work,
     new_mixture,
-    of_row,
 )
 
 LAGS, ERRORS = 4, 2
@@ -120,8 +120,8 @@ def new_value_past() -> ValuePast:
 
 def value_past_arrays(past: ValuePast) -> dict[str, NDArray[Any]]:
     """Return a copy, as named plain arrays."""
-    own = {name: array.copy() for name, array in past._asdict().items() if name != "mixture"}
-    return own | mixture_arrays("mixture", past.mixture)
+    arrays = {name: array.copy() for name, array in past._asdict().items() if name != "mixture"}
+    return arrays | mixture_arrays("mixture", past.mixture)
 
 
 def value_past_from_arrays(arrays: Mapping[str, NDArray[Any]]) -> ValuePast:
@@ -138,7 +138,7 @@ class _Work(NamedTuple):
     gain: Float64Array
     kept: Float64Array
     values: Float64Array
-    row: OfRow
+    row: MixtureWork
 
 
 class _Learning(NamedTuple):
@@ -149,7 +149,7 @@ class _Learning(NamedTuple):
 def _work(mixture: ValueMixture) -> _Work:
     kept = np.exp(-1.0 / np.array(HORIZONS))
     features, gain = np.empty((2, FEATURES))
-    return _Work(features, gain, kept, np.empty(EXPERTS), of_row(mixture))
+    return _Work(features, gain, kept, np.empty(EXPERTS), mixture_work(mixture))
 
 
 # Most of numba carries no types.
@@ -215,7 +215,7 @@ def _learn(
     for i in range(len(y)):
         base = answers[i]
         if past.scale[1] > 0.0:
-            unit = _of_row(past.lags, past.errors, past.scale, past.seen[0], f)
+            unit = _write_features(past.lags, past.errors, past.scale, past.seen[0], f)
             f[0] = _cut((past.lags[0] - base) / unit)
             _write_values(past.a, f, _cut((votes[i] - base) / unit), values)
             target = _cut((y[i] - base) / unit)
@@ -250,7 +250,7 @@ def _write_voices(words: Words, voices: Float64Array) -> float:
     """Write what `ValuePastView` has of the next row, over zeros, and return the unit."""
     past, work = held(words, _LEARNING)
     f, c = work.features, past.mixture
-    unit = _of_row(past.lags, past.errors, past.scale, past.seen[0], f)
+    unit = _write_features(past.lags, past.errors, past.scale, past.seen[0], f)
     voices[1, 1] = voices[2, 2] = 1.0
     for h in range(len(past.a)):
         voices[_OTHERS + h, 1] = past.a[h, 0]
@@ -289,7 +289,7 @@ def _answer(
 
 
 @inner
-def _of_row(
+def _write_features(
     lags: Float64Array, errors: Float64Array, scale: Float64Array, seen: int, f: Float64Array
 ) -> float:
     """Write the features of a row but the first, and return the unit."""

@@ -63,8 +63,8 @@ class Slope(NamedTuple):
     of_votes: Mapping[str, Float64Array]
 
 
-class Sloped(Protocol):
-    """A picture of a head."""
+class DifferentiableHead(Protocol):
+    """A view of a head."""
 
     def slope(self, x: Float64Array, direction: Float64Array, heard: Heard, /) -> Slope:
         """That of sum_k direction_k score_k, or of direction_0 times a value, at a row x (d,).
@@ -75,12 +75,16 @@ class Sloped(Protocol):
 
 
 def gradient_of(
-    head: str, heads: Mapping[Any, Sloped], x: Float64Array, direction: Float64Array, heard: Heard
+    head: str,
+    heads: Mapping[Any, DifferentiableHead],
+    x: Float64Array,
+    direction: Float64Array,
+    heard: Heard,
 ) -> Float64Array:
-    """The gradient (d,) of `Sloped.slope` in the row x alone, of which the votes are functions."""
-    own = heads[head].slope(x, direction, heard)
-    total = own.of_row
-    for voter, toward in own.of_votes.items():
+    """Return the total gradient (d,) in a row x: of `slope`, and through the votes for the row."""
+    slope = heads[head].slope(x, direction, heard)
+    total = slope.of_row
+    for voter, toward in slope.of_votes.items():
         # Softmax and means do not see what is common to all scores.
         balanced = toward - toward.mean() if len(toward) > 1 else toward
         if np.any(balanced != 0.0):
@@ -95,16 +99,18 @@ def by_voter(
 
     classes: the order of the K columns of `gradient.of_votes`; None of numbers.
     """
-    found = {}
+    by_name = {}
     for e, voter in enumerate(voters):
         if gradient.of_votes is not None and voter in votes:
-            found[voter] = _as_given(votes[voter], gradient.of_votes[e], classes)
-    return Slope(gradient.of_row, found)
+            by_name[voter] = _in_vote_order(votes[voter], gradient.of_votes[e], classes)
+    return Slope(gradient.of_row, by_name)
 
 
-def _as_given(vote: Vote, of_vote: Float64Array, classes: Sequence[Label] | None) -> Float64Array:
+def _in_vote_order(
+    vote: Vote, gradient: Float64Array, classes: Sequence[Label] | None
+) -> Float64Array:
     if classes is None or vote.classes is None:
-        return np.atleast_1d(of_vote)
+        return np.atleast_1d(gradient)
     place = {key_of(label): k for k, label in enumerate(classes)}
     places = [place.get(key_of(label)) for label in vote.classes]
-    return np.array([0.0 if k is None else float(of_vote[k]) for k in places])
+    return np.array([0.0 if k is None else float(gradient[k]) for k in places])

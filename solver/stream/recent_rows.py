@@ -73,14 +73,14 @@ def last_hashes(X: Matrix, raw: RawRows | None) -> Hashes:
         last = slice(n - KEPT, n)
         X, raw = take_rows(X, last), None if raw is None else raw.part(last)
     if isinstance(X, SparseRows):
-        return np.array([_of_sparse(X, i) for i in range(len(X.start))], np.uint64)
+        return np.array([_sparse_hash(X, i) for i in range(len(X.start))], np.uint64)
     rows = np.ascontiguousarray(X if raw is None else raw.X, np.float64)
     hashes = np.empty(len(rows), np.uint64)
     _hash(rows.view(np.uint64), hashes)
     return hashes
 
 
-def _of_sparse(X: SparseRows, row: int) -> np.uint64:
+def _sparse_hash(X: SparseRows, row: int) -> np.uint64:
     """Return the hash of the places and values of one row."""
     part = slice(int(X.start[row]), int(X.stop[row]))
     words = [X.indices[part].astype(np.uint64), X.values[part].astype(np.float64).view(np.uint64)]

@@ -87,10 +87,10 @@ def _codes_of(
     texts: Float64Array, columns: NDArray[np.int64], X: Float64Array, words: Float64Array
 ) -> list[Float64Array]:
     """Return the codes (n, k) of each group, NO_CODE where there is none."""
-    of = columns_of(words) if len(texts) else words
-    of_texts = [np.where(of == text, words, NO_CODE) for text in texts.tolist()]
-    of_columns = np.where(np.isnan(X[:, columns]), NO_CODE, X[:, columns])
-    return of_texts + [of_columns[:, g : g + 1] for g in range(len(columns))]
+    text_of_word = columns_of(words) if len(texts) else words
+    text_codes = [np.where(text_of_word == text, words, NO_CODE) for text in texts.tolist()]
+    column_codes = np.where(np.isnan(X[:, columns]), NO_CODE, X[:, columns])
+    return text_codes + [column_codes[:, g : g + 1] for g in range(len(columns))]
 
 
 def _present(codes: Float64Array) -> Codes:

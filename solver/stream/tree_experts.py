@@ -64,7 +64,7 @@ _PARTS = ("bins", "fresh", "residual", "past")
 
 
 class TreesView(NamedTuple):
-    """An immutable picture of trees that answer. mixing: a copy that nothing changes.
+    """An immutable view of trees that answer. mixing: a copy that nothing changes.
 
     before: the next row; None where trees see no targets before.
     """
@@ -87,19 +87,19 @@ class TreesView(NamedTuple):
         """Return answers for rows about which the bank has others."""
         return self.mixing.answer(self.forests, raw, answers)
 
-    def past(self, raw: RawRows, of_bank: Any, answers: Any) -> Float64Array | None:
+    def past(self, raw: RawRows, bank_answers: Any, answers: Any) -> Float64Array | None:
         """Return values by trees that see the targets before; None where there are none.
 
-        of_bank: its answers. answers: those of `answer`. Each row is the next one.
+        bank_answers: its answers. answers: those of `answer`. Each row is the next one.
         """
         if self.before is None:
             return None
         beside = columns_of_next(self.before, answers.prediction)
-        return past_votes(self.forests, raw, of_bank.prediction, beside)
+        return past_votes(self.forests, raw, bank_answers.prediction, beside)
 
 
-class Begun(NamedTuple):
-    """A fit that has begun, and what it was begun with."""
+class RunningFit(NamedTuple):
+    """A fit that has begun, with the number of classes and the units that it began with."""
 
     fit: Fit
     classes: int
@@ -111,7 +111,7 @@ class TreeExperts:
 
     Where rows have words later only, trees go on without. categories: (d,) which columns are codes.
     samples: learned so far. classes: met so far, 0 of numbers.
-    forests: that answer; None before the first. begun: the fit that goes on; None between two.
+    forests: that answer; None before the first. running: the fit that has begun; None between two.
     past_trees: whether trees of numbers see the targets before. votes: theirs about the rows that
     were learned last; None without.
     """
@@ -134,7 +134,7 @@ class TreeExperts:
         self.samples = self.classes = 0
         self.window = Window(columns, 1 + self.past_trees if regression else 0, words)
         self.forests: Forests | None = None
-        self.begun: Begun | None = None
+        self.running: RunningFit | None = None
         self.mixing: Mixing = new_mixing(regression=regression)
         self.losses = Losses(len(self.mixing.weight))
         self._next = FIRST
@@ -158,7 +158,7 @@ class TreeExperts:
 
     def until_change(self) -> int:
         """Return how many rows are learned until a fit begins or answers."""
-        following = self._next if self.begun is None else self.begun.fit.due
+        following = self._next if self.running is None else self.running.fit.due
         return following - self.samples
 
     def absorb(
@@ -199,14 +199,14 @@ class TreeExperts:
         return answers
 
     def _past_votes(
-        self, raw: RawRows, y: NDArray[Any], of_bank: Float64Array, answers: Float64Array
+        self, raw: RawRows, y: NDArray[Any], bank_values: Float64Array, answers: Float64Array
     ) -> Float64Array | None:
         """Return values of rows before their targets y are learned; None without trees."""
         forests = self.forests
         if forests is None or forests.past is None:
             return None
         beside = columns_in_order(self._before, y, answers)
-        return past_votes(forests, raw, of_bank, beside)
+        return past_votes(forests, raw, bank_values, beside)
 
     def meet(self, classes: int) -> None:
         """Make room for so many classes, or stop."""
@@ -214,7 +214,7 @@ class TreeExperts:
             return
         self.classes = classes
         if self.stopped:
-            self.forests = self.begun = None
+            self.forests = self.running = None
             self._refits.drop()
             self.window = Window(self.columns, 0, self.words)
         else:
@@ -222,27 +222,27 @@ class TreeExperts:
 
     def _go_on(self, units: Units, work: Callable[[], int]) -> None:
         """Have the trees that are due answer, and begin the next ones."""
-        if self.begun is not None and self.samples == self.begun.fit.due:
-            former, self.begun = self.forests, None
+        if self.running is not None and self.samples == self.running.fit.due:
+            former, self.running = self.forests, None
             self.forests = self._refits.take(self.samples)
             if former is not None and self.forests is not None:
                 self.mixing.take(former, self.forests)
-        elif self.begun is None and self.samples == self._next:
+        elif self.running is None and self.samples == self._next:
             shape = min(self.window.size, self.samples), self._work_columns, self.classes
             fit = fit_at(self.samples, *shape, work(), past=self.past_trees)
             self._next = fit.next
             # Answers about one class only say nothing.
             if not self.stopped and (self.regression or self.classes > 1):
-                self._begin(Begun(fit, self.classes, units))
+                self._begin(RunningFit(fit, self.classes, units))
 
-    def _begin(self, begun: Begun) -> None:
+    def _begin(self, running: RunningFit) -> None:
         """Begin a fit to the rows before it, of which later ones may have come."""
-        self.begun = begun
-        rows = self.window.last(self.window.size, self.samples - begun.fit.begins)
-        effort = effort_of(begun.fit, begun.classes)
-        given = rows, self.categories, begun.classes, begun.units, effort
-        work = partial(fit_forests, *given, past=self.past_trees)
-        self._refits.begin(begun.fit.due, work)
+        self.running = running
+        rows = self.window.last(self.window.size, self.samples - running.fit.begins)
+        effort = effort_of(running.fit, running.classes)
+        arguments = rows, self.categories, running.classes, running.units, effort
+        work = partial(fit_forests, *arguments, past=self.past_trees)
+        self._refits.begin(running.fit.due, work)
 
     def view(self) -> TreesView | None:
         """Return the trees that answer the next row; None if there are none."""
@@ -281,12 +281,12 @@ class TreeExperts:
 
     def state(self) -> dict[str, NDArray[Any]]:
         """Return all that `restore` needs to go on bit for bit, as plain arrays."""
-        begun = self.begun or Begun(Fit(-1, 0, self._next), 0, Units())
-        counts = [self.samples, self.classes, *begun.fit, begun.classes]
+        running = self.running or RunningFit(Fit(-1, 0, self._next), 0, Units())
+        counts = [self.samples, self.classes, *running.fit, running.classes]
         arrays = {
             "counts": np.array(counts, np.int64),
             "categories": self.categories.copy(),
-            "units": np.array(begun.units),
+            "units": np.array(running.units),
             **self.window.state(),
             **self.losses.state(),
             **self.mixing.arrays(),
@@ -306,9 +306,9 @@ class TreeExperts:
         self.losses.restore(own)
         self.mixing = mixing_from_arrays(own, regression=self.regression)
         self.forests = _forests_from_arrays(own) if "forest_counts" in own else None
-        self._next, begun = fit[2], Begun(Fit(*fit), classes, Units(*own["units"].tolist()))
-        if begun.fit.begins >= 0:
-            self._begin(begun)
+        self._next, running = fit[2], RunningFit(Fit(*fit), classes, Units(*own["units"].tolist()))
+        if running.fit.begins >= 0:
+            self._begin(running)
 
 
 def _forest_arrays(forests: Forests) -> dict[str, NDArray[Any]]:

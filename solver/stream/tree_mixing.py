@@ -52,7 +52,7 @@ _LEAST = 1e-4
 Answers: TypeAlias = ClassAnswers | ValueAnswers | Float64Array
 
 
-class Learned(NamedTuple):
+class MixedAnswers(NamedTuple):
     """Answers to rows before they were learned, and losses (n, experts and stackers) of them."""
 
     answers: Any
@@ -77,7 +77,7 @@ class Mixing(Protocol):
         weight: Float64Array,
         answers: Any,
         met: int,
-    ) -> Learned:
+    ) -> MixedAnswers:
         """Answer rows, then learn their labels or targets; met: classes known before them."""
 
     def take(self, former: Forests, forests: Forests, /) -> None:
@@ -115,7 +115,7 @@ class ClassMixing(NamedTuple):
         weight: Float64Array,
         answers: ClassAnswers,
         met: int,
-    ) -> Learned:
+    ) -> MixedAnswers:
         """See `Mixing`."""
         n, classes = answers.probability.shape
         known = known_classes(y, met)
@@ -125,7 +125,7 @@ class ClassMixing(NamedTuple):
         probability, losses = self.combiner.combine(
             self.combination, scores, awake, y, known, weight
         )
-        return Learned(ClassAnswers(probability.argmax(axis=1), probability), losses)
+        return MixedAnswers(ClassAnswers(probability.argmax(axis=1), probability), losses)
 
     def take(self, former: Forests, forests: Forests) -> None:
         """See `Mixing`: probabilities have no unit."""
@@ -143,12 +143,12 @@ class ClassMixing(NamedTuple):
         """Return (K,) what the bank's log p count in sum_k direction_k log p_k of one row."""
         scores = np.empty((1, EXPERTS, answers.probability.shape[1]))
         awake = _write_scores(forests, raw, answers, scores)
-        of_scores = score_gradient(self.combination, scores[0], awake[0], direction)
+        score_gradients = score_gradient(self.combination, scores[0], awake[0], direction)
         # Trees are constant but at their borders, and those on residuals add to the bank's.
         p = answers.probability[0]
-        of_bank = np.where(p > _LEAST, of_scores[0], 0.0)
-        of_bank += np.where(p > LEAST_PROBABILITY, of_scores[2], 0.0)
-        return np.asarray(of_bank - of_bank.mean())
+        gradient = np.where(p > _LEAST, score_gradients[0], 0.0)
+        gradient += np.where(p > LEAST_PROBABILITY, score_gradients[2], 0.0)
+        return np.asarray(gradient - gradient.mean())
 
     def copy(self) -> "ClassMixing":
         """See `Mixing`."""
@@ -177,12 +177,12 @@ class ValueMixing(NamedTuple):
         weight: Float64Array,
         answers: Float64Array,
         met: int,
-    ) -> Learned:
+    ) -> MixedAnswers:
         """See `Mixing`."""
         del met
         votes = value_votes(forests, raw, answers)
         t, losses = mix(self.mixture, votes, in_units(forests.units, y), weight)
-        return Learned(undone(forests.units, t, votes[:, 0]), losses)
+        return MixedAnswers(undone(forests.units, t, votes[:, 0]), losses)
 
     def take(self, former: Forests, forests: Forests) -> None:
         """See `Mixing`."""
@@ -195,7 +195,7 @@ class ValueMixing(NamedTuple):
         deviation = forests.units.slope(t) * np.sqrt(variances)
         return ValueAnswers(undone(forests.units, t, votes[:, 0]), deviation)
 
-    def of_bank(self) -> float:
+    def bank_rate(self) -> float:
         """Return how fast the answer grows with the bank's; trees are constant."""
         rates = influence(self.mixture)
         return float(rates[0] + rates[2])

@@ -16,11 +16,12 @@ _MOST_INTERVALS = 16
 MOST_ROUNDS, _LEAST_ROUNDS = 60, 20
 # Outputs that trees have with all rounds; with more, there are fewer rounds.
 _OUTPUTS = 8
-# Nanoseconds of a round for each row: of itself, of each output, of each column.
-_OF_ROW, _OF_OUTPUT, _OF_COLUMN, _OF_COLUMNS = 10.0, 22.0, 4.5, 10.5
+# Nanoseconds of a round for each row: for itself, each output, and each column, of one output and
+# of several.
+_ROW_NS, _OUTPUT_NS, _COLUMN_NS, _COLUMN_NS_OF_CLASSES = 10.0, 22.0, 4.5, 10.5
 # Nanoseconds that fits may take for each sample learned: for each multiplication of the bank's
 # (`Learners.work`), and of classes, whose working set costs as well.
-_OF_WORK, _OF_CLASSES, _OF_CLASS = 0.07, 20_000.0, 4_000.0
+_WORK_NS, _CLASSES_NS, _CLASS_NS = 0.07, 20_000.0, 4_000.0
 
 
 class Fit(NamedTuple):
@@ -54,9 +55,9 @@ def effort_of(fit: Fit, classes: int) -> Effort:
 
 def _intervals(rows: int, columns: int, classes: int, work: int, forests: int) -> int:
     outputs = outputs_of(classes)
-    of_column = _OF_COLUMN if outputs == 1 else _OF_COLUMNS
-    of_row = _OF_ROW + _OF_OUTPUT * outputs + of_column * columns
+    column_ns = _COLUMN_NS if outputs == 1 else _COLUMN_NS_OF_CLASSES
+    row_ns = _ROW_NS + _OUTPUT_NS * outputs + column_ns * columns
     rounds = effort_of(Fit(0, 0, 0), classes).rounds
-    cost = forests * rounds * rows * of_row
-    allowed = _OF_WORK * work + (_OF_CLASSES + _OF_CLASS * classes if classes else 0)
+    cost = forests * rounds * rows * row_ns
+    allowed = _WORK_NS * work + (_CLASSES_NS + _CLASS_NS * classes if classes else 0)
     return int(min(max(cost / (allowed * EVERY), 1.0), _MOST_INTERVALS))

@@ -65,7 +65,7 @@ class Window:
 
     @property
     def _bytes_of_row(self) -> int:
-        return 8 * sum(1 if one.ndim == 1 else one.shape[1] for one in self._stored)
+        return 8 * sum(1 if array.ndim == 1 else array.shape[1] for array in self._stored)
 
     def add(self, rows: WindowRows) -> None:
         """Add rows at the end."""
@@ -73,17 +73,17 @@ class Window:
         if stop > len(self._stored.y):
             self._make_room(len(rows.y))
             stop = self._length + len(rows.y)
-        for into, given in zip(self._stored, rows, strict=True):
-            into[self._length : stop] = given
+        for into, array in zip(self._stored, rows, strict=True):
+            into[self._length : stop] = array
         self._length = stop
 
     def _make_room(self, n: int) -> None:
-        kept = self.last(self.most)
-        room = len(kept.y) + max(n, min(len(kept.y), self.most) or n)
-        stored = WindowRows(*(np.empty((room, *one.shape[1:])) for one in kept))
-        for into, given in zip(stored, kept, strict=True):
-            into[: len(given)] = given
-        self._stored, self._length = stored, len(kept.y)
+        rows = self.last(self.most)
+        room = len(rows.y) + max(n, min(len(rows.y), self.most) or n)
+        stored = WindowRows(*(np.empty((room, *one.shape[1:])) for one in rows))
+        for into, array in zip(stored, rows, strict=True):
+            into[: len(array)] = array
+        self._stored, self._length = stored, len(rows.y)
 
     def last(self, n: int, before: int = 0) -> WindowRows:
         """Return at most n rows, as views that nothing changes: the last but for `before` of them.

@@ -63,12 +63,12 @@ class ValueHead(Generic[L]):
         return head_answer
 
     def view(self, learner: LearnerView) -> "ValueHeadView":
-        """Return the head as it is now. learner: a picture of its learner."""
+        """Return the head as it is now. learner: a view of its learner."""
         return ValueHeadView(learner, self.voters, self.calibration.view())
 
 
 class ValueHeadView(NamedTuple):
-    """An immutable picture of a head that has learned a sample. confidence: as of classes."""
+    """An immutable view of a head that has learned a sample. confidence: as of classes."""
 
     learner: LearnerView
     voters: tuple[str, ...]
@@ -80,9 +80,9 @@ class ValueHeadView(NamedTuple):
 
     def confidence_of(self, head_answer: HeadAnswer) -> ValueConfidence:
         """As of classes."""
-        own = head_answer.confidence
-        enough = isinstance(own, ValueConfidence) and own.is_like(self.confidence)
-        return own if isinstance(own, ValueConfidence) and enough else self.confidence
+        confidence = head_answer.confidence
+        enough = isinstance(confidence, ValueConfidence) and confidence.is_like(self.confidence)
+        return confidence if isinstance(confidence, ValueConfidence) and enough else self.confidence
 
     def contests(self, _: HeadAnswer) -> None:
         """Numbers have none."""
@@ -93,9 +93,9 @@ class ValueHeadView(NamedTuple):
     def slope(
         self, x: Float64Array, direction: Float64Array, heard: Heard = NOTHING_HEARD
     ) -> Slope:
-        """As of `reasons.Sloped`."""
-        found = self.learner.gradient(x, direction, _hints(heard, self.voters))
-        return by_voter(found, self.voters, heard.votes, None)
+        """As of `reasons.DifferentiableHead`."""
+        gradient = self.learner.gradient(x, direction, _hints(heard, self.voters))
+        return by_voter(gradient, self.voters, heard.votes, None)
 
 
 def _hints(heard: Heard, voters: Sequence[str]) -> Hints:

@@ -83,7 +83,7 @@ def rescale(mixture: ValueMixture, factor: float) -> None:
         P *= min(1.0, len(P) / float(np.trace(P)))
 
 
-class OfRow(NamedTuple):
+class MixtureWork(NamedTuple):
     """Reused memory: kept (S,), v (E + S,), difference and gain (E,), prior (E + S,)."""
 
     kept: Float64Array
@@ -93,12 +93,12 @@ class OfRow(NamedTuple):
     prior: Float64Array
 
 
-def of_row(mixture: ValueMixture) -> OfRow:
+def mixture_work(mixture: ValueMixture) -> MixtureWork:
     """Return reused memory for a mixture."""
     experts = mixture.a.shape[1]
     kept = np.exp(-1.0 / np.array(HORIZONS))
     room = (np.empty(len(mixture.weight)), np.empty(experts), np.empty(experts))
-    return OfRow(kept, *room, prior_of(experts))
+    return MixtureWork(kept, *room, prior_of(experts))
 
 
 def mix(
@@ -107,7 +107,7 @@ def mix(
     target: Float64Array,
     weight: Float64Array,
     *,
-    of_answer: bool = False,
+    unit_of_answer: bool = False,
 ) -> tuple[Float64Array, Float64Array]:
     """Answers (n,) and squared errors (n, E + S) of rows, whose targets are then learned.
 
@@ -115,14 +115,14 @@ def mix(
     `learn_row`.
     """
     answers, errors = np.empty(len(values)), np.empty((len(values), len(mixture.weight)))
-    _learn(mixture, values, target, weight, of_row(mixture), of_answer, answers, errors)
+    _learn(mixture, values, target, weight, mixture_work(mixture), unit_of_answer, answers, errors)
     return answers, errors
 
 
 def mixed(mixture: ValueMixture, values: Float64Array) -> tuple[Float64Array, Float64Array]:
     """Return answers (n,) and variances (n,) of rows without targets; values (n, E)."""
     answers, variances = np.empty((2, len(values)))
-    _answer(mixture, values, of_row(mixture), answers, variances)
+    _answer(mixture, values, mixture_work(mixture), answers, variances)
     return answers, variances
 
 
@@ -140,13 +140,13 @@ def _learn(
     values: Float64Array,
     target: Float64Array,
     weight: Float64Array,
-    row: OfRow,
-    of_answer: bool,
+    row: MixtureWork,
+    unit_of_answer: bool,
     answers: Float64Array,
     errors: Float64Array,
 ) -> None:
     for i in range(len(values)):
-        answers[i] = learn_row(c, values[i], target[i], weight[i], row, errors[i], of_answer)
+        answers[i] = learn_row(c, values[i], target[i], weight[i], row, errors[i], unit_of_answer)
 
 
 @inner
@@ -155,9 +155,9 @@ def learn_row(
     values: Float64Array,
     y: float,
     w: float,
-    row: OfRow,
+    row: MixtureWork,
     errors: Float64Array,
-    of_answer: bool,
+    unit_of_answer: bool,
 ) -> float:
     """Return the answer to a row's values (E,), whose target y is then learned, weighing w.
 
@@ -172,7 +172,7 @@ def learn_row(
         errors[e] = error * error
         c.square[e] = DECAY * c.square[e] + w * error * error
         c.memory[e] = DECAY * c.memory[e] + w
-    c.error[0] = DECAY * c.error[0] + (abs(y - answer) if of_answer else least)
+    c.error[0] = DECAY * c.error[0] + (abs(y - answer) if unit_of_answer else least)
     c.error[1] = DECAY * c.error[1] + 1.0
     unit = larger(c.error[0] / c.error[1], _SMALLEST)
     for s in range(stackers):
@@ -193,7 +193,7 @@ def learn_row(
 def _answer(
     c: ValueMixture,
     values: Float64Array,
-    row: OfRow,
+    row: MixtureWork,
     answers: Float64Array,
     variances: Float64Array,
 ) -> None:
@@ -212,7 +212,7 @@ def mean_square(c: ValueMixture, e: int) -> float:
 
 
 @inner
-def say(c: ValueMixture, values: Float64Array, row: OfRow) -> float:
+def say(c: ValueMixture, values: Float64Array, row: MixtureWork) -> float:
     """Write what experts and stackers say, and return the answer."""
     stackers, experts = c.a.shape
     answer = 0.0

@@ -99,7 +99,7 @@ class Answer(Protocol):
         """As above."""
 
 
-class Decided(NamedTuple):
+class Decisions(NamedTuple):
     """An `Answer` as it is."""
 
     prediction: NDArray[Any]
@@ -210,12 +210,12 @@ def class_scores(
     n = len(next(iter(votes.values())).scores)
     scores = np.empty((n, len(voters), len(classes)))
     scores.fill(np.nan)
-    place, own = dict[Any, int](), tuple(classes)
+    place, order = dict[Any, int](), tuple(classes)
     for e, voter in enumerate(voters):
         vote = votes.get(voter)
         if vote is None:
             continue
-        if vote.classes == own:
+        if vote.classes == order:
             scores[:, e] = vote.scores
             continue
         place = place or {key_of(label): k for k, label in enumerate(classes)}
@@ -229,8 +229,8 @@ def values(votes: Votes, voters: Sequence[str]) -> Float64Array | None:
     """(n, voters) values, NaN where a voter has none; None without votes."""
     if not votes:
         return None
-    found = np.full((len(next(iter(votes.values())).scores), len(voters)), np.nan)
+    scores = np.full((len(next(iter(votes.values())).scores), len(voters)), np.nan)
     for e, voter in enumerate(voters):
         if voter in votes:
-            found[:, e] = votes[voter].scores
-    return found
+            scores[:, e] = votes[voter].scores
+    return scores

@@ -225,10 +225,10 @@ class TestLoadUsage:
         assert not loaded
 
     def test_the_rule_for_names_is_that_of_the_service(self):
-        from wolfstream.service.cli.main import _MODEL_NAME
+        from wolfstream.service.cli.options import MODEL_NAME
         from wolfstream.service.spec.model import MODEL_NAME_PATTERN
 
-        assert "^" + _MODEL_NAME.removesuffix(r"\Z") + "$" == MODEL_NAME_PATTERN
+        assert f"^{MODEL_NAME.pattern}$" == MODEL_NAME_PATTERN
 
 
 class TestReplayUsage:
@@ -276,3 +276,14 @@ class TestReplayUsage:
         assert f"cannot reach {url}" in error_line(result)
         assert "wolfstream serve" in error_line(result)
         assert "nothing was sent" in error_line(result)
+
+
+def test_keys_of_a_fleet_need_nats(monkeypatch: pytest.MonkeyPatch):
+    for module in [name for name in sys.modules if name.startswith("wolfstream.service.fleet")]:
+        monkeypatch.delitem(sys.modules, module)
+    for module in [name for name in sys.modules if name.startswith("nats.")]:
+        monkeypatch.delitem(sys.modules, module)
+    monkeypatch.setitem(sys.modules, "nats", None)
+    result = run("keys", "list", "--fleet", "nats://127.0.0.1:1")
+    assert result.exit_code == 1
+    assert "pip install 'wolfstream[fleet]'" in error_line(result)

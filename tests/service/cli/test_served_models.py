@@ -134,7 +134,7 @@ def test_a_model_that_is_not_there(server: ServerProcess, command: str):
 
 
 def test_no_server(monkeypatch: pytest.MonkeyPatch):
-    monkeypatch.setattr("wolfstream.service.cli.option_server._RETRY_SECONDS", 0.0)
+    monkeypatch.setattr("wolfstream.service.cli.options._RETRY_SECONDS", 0.0)
     result = run(f"http://127.0.0.1:{free_port()}", "list")
     assert result.exit_code == 3
     assert "is the server running" in result.stderr

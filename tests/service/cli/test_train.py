@@ -61,7 +61,7 @@ def test_what_a_file_says_reaches_no_terminal_as_a_command(tmp_path: Path):
 
 def test_a_bar_takes_no_markup_of_a_file_name():
     console = Console(file=io.StringIO(), force_terminal=True, width=200)
-    with Bar(console, "reading [/b]\x1b]0;owned\x07.csv") as bar:
+    with Bar("reading [/b]\x1b]0;owned\x07.csv", console=console) as bar:
         bar.show(0.5, "half")
     assert isinstance(console.file, io.StringIO)
     shown = console.file.getvalue()

@@ -17,7 +17,7 @@ from tests.service.client.frames import Frame
 from wolfstream.service.client import batches as client_batches
 from wolfstream.service.client.batches import Batches, as_rows, one_batch, row_fields
 from wolfstream.service.client.errors import ClientError
-from wolfstream.service.client.results import learned, predicted, read_result
+from wolfstream.service.client.results import join_learned, join_predictions, read_result
 from wolfstream.service.client.wire import pack
 from wolfstream.service.samples.validation import read_rows, read_samples
 
@@ -156,32 +156,34 @@ def told(prediction: list[Any], decision: list[Any], **more: Any) -> dict[str, A
 
 class TestResults:
     def test_kinds_of_arrays(self):
-        assert learned([told([1.5, None], [1.5, None])]).predictions.dtype == np.float64
-        assert learned([told([1, 2], [0.5, -1.0])]).predictions.dtype.kind == "i"
-        assert learned([told(["a", "b"], [0, 1])]).predictions.dtype.kind == "U"
-        assert learned([told([True], [0.5])]).predictions.dtype == np.bool_
-        mixed = learned([told([None, 1, "1", True], [None] * 4)])
+        assert join_learned([told([1.5, None], [1.5, None])]).predictions.dtype == np.float64
+        assert join_learned([told([1, 2], [0.5, -1.0])]).predictions.dtype.kind == "i"
+        assert join_learned([told(["a", "b"], [0, 1])]).predictions.dtype.kind == "U"
+        assert join_learned([told([True], [0.5])]).predictions.dtype == np.bool_
+        mixed = join_learned([told([None, 1, "1", True], [None] * 4)])
         assert mixed.predictions.tolist() == [None, 1, "1", True]
         assert np.isnan(mixed.decisions).all()
 
     def test_decisions_over_more_classes_as_they_come(self):
-        result = learned([told(["a"] * 2, [None, 0.5]), told(["a"] * 2, [[1, 2, 3], [3, 2, 1]])])
+        result = join_learned(
+            [told(["a"] * 2, [None, 0.5]), told(["a"] * 2, [[1, 2, 3], [3, 2, 1]])]
+        )
         assert (result.learned, result.sequence, result.decisions.shape) == (4, 2, (4,))
         assert result.decisions[0] is None
         assert result.decisions[3].tolist() == [3, 2, 1]
-        square = learned([told(["a"] * 3, [[1, 2, 3]] * 3)])
+        square = join_learned([told(["a"] * 3, [[1, 2, 3]] * 3)])
         assert square.decisions.shape == (3, 3)
 
     def test_steps_of_all_batches(self):
         part = told(["a"], [1.0], admitted=[True], step=["toward"])
-        result = learned([part, {**part, "replayed": True}])
+        result = join_learned([part, {**part, "replayed": True}])
         assert result.admitted is not None
         assert result.admitted.tolist() == [True, True]
         assert (result.steps, result.replayed) == (["toward", "toward"], True)
 
     @pytest.mark.parametrize("answer", [{}, {"results": {}}, {"results": 3}, {"sequence": None}])
     def test_answers_that_lack_something(self, answer: dict[str, Any]):
-        for read in (lambda: learned([answer]), lambda: predicted([answer])):
+        for read in (lambda: join_learned([answer]), lambda: join_predictions([answer])):
             with pytest.raises(ClientError, match="lacks"):
                 read()
         with pytest.raises(ClientError):

@@ -56,7 +56,7 @@ class TestWithoutAServer:
 
     def test_patience_ends(self):
         with pytest.raises(AnswerLost):
-            EventReader("rooms", Retry(0.0)).again()
+            EventReader("rooms", Retry(0.0)).pause()
 
 
 def test_states_come_and_go_on_after_a_restart(tmp_path: Path):

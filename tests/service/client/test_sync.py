@@ -18,7 +18,7 @@ from wolfstream import (
     Predictions,
     Refused,
 )
-from wolfstream.service.client.results import learned
+from wolfstream.service.client.results import join_learned
 
 SPEC = {"kernel": {"type": "rbf", "gamma": 0.5}, "asset": {"dimension": 32}}
 
@@ -221,7 +221,7 @@ class TestRealServer:
 
     def test_what_the_server_has_shrunk_is_none(self):
         shrunk = {"model": "m", "sequence": 3, "learned": 2, "results": {}, "head": {}}
-        result = learned([shrunk])
+        result = join_learned([shrunk])
         assert result.learned == 2
         assert result.predictions.tolist() == [None, None]
         assert np.isnan(result.decisions).all()

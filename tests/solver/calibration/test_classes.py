@@ -26,7 +26,7 @@ def test_scores_are_those_of_scikit_learn():
     random = np.random.default_rng(3)
     p = random.dirichlet(np.ones(3), 1024)
     codes = np.array([random.choice(3, p=row) for row in p])
-    found = absorbed(np.log(p), codes, 100, ClassCalibration(own=True)).view().summary
+    found = absorbed(np.log(p), codes, 100, ClassCalibration(log_scores=True)).view().summary
     assert found["samples"] == 1024
     assert found["log_loss"] == pytest.approx(log_loss(codes, p))
     assert found["brier_score"] == pytest.approx(
@@ -43,7 +43,7 @@ def test_the_recent_reliability_is_that_of_scikit_learn():
     random = np.random.default_rng(4)
     p = random.dirichlet(np.ones(3), 1584)  # at which what waits is taken in
     codes = np.array([random.choice(3, p=row) for row in p])
-    found = absorbed(np.log(p), codes, 128, ClassCalibration(own=True)).view().summary
+    found = absorbed(np.log(p), codes, 128, ClassCalibration(log_scores=True)).view().summary
     top, right = p.max(axis=1)[-1000:], p.argmax(axis=1)[-1000:] == codes[-1000:]
     shares, probabilities = calibration_curve(right, top, n_bins=10)
     bins = found["recent_reliability"]

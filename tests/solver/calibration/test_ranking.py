@@ -128,12 +128,12 @@ def test_a_merged_calibration_ranks_the_rows_of_all():
     each, rows = [], []
     for seed, place in enumerate(places):
         p, codes = drawn(1024, 3, seed=seed)
-        each.append(ClassCalibration(own=True))
+        each.append(ClassCalibration(log_scores=True))
         each[-1].absorb(np.log(p), codes)
         moved = np.empty_like(p)
         moved[:, place] = p
         rows.append((moved, place[codes]))
-    merged = ClassCalibration(own=True)
+    merged = ClassCalibration(log_scores=True)
     merge(merged, each, places, 3)
     p, codes = (np.concatenate(parts) for parts in zip(*rows, strict=True))
     np.testing.assert_array_equal(

@@ -27,7 +27,7 @@ def moved_rings(seed, at=1600):
 
 
 def made():
-    build = partial(new_working_set, own=SetParameters())
+    build = partial(new_working_set, parameters=SetParameters())
     return KernelLearner(Kernel("rbf", 1.0), build, auto=True, horizon="auto")
 
 

@@ -98,7 +98,7 @@ def test_a_restored_model_goes_on_bit_for_bit(task: str, at: int) -> None:
     X, y = stream(task)
     one = model(task)
     learn(one, X[:at], y[:at])
-    assert (trees_of(one).begun is not None) == (256 <= at < 384 or 512 <= at < 768)
+    assert (trees_of(one).running is not None) == (256 <= at < 384 or 512 <= at < 768)
     # A restored working set may round differently, so both go on from a restored one.
     first = copy.deepcopy(one)
     second = copy.deepcopy(first)

@@ -45,7 +45,7 @@ def drawn(n: int = 400) -> tuple[Float64Array, Float64Array]:
 def test_answers_are_those_of_the_formulas(of_answer: bool) -> None:
     values, y = drawn()
     weight = np.random.default_rng(1).uniform(0.5, 2.0, len(y))
-    answers, _ = mixture.mix(mixture.new_mixture(3), values, y, weight, of_answer=of_answer)
+    answers, _ = mixture.mix(mixture.new_mixture(3), values, y, weight, unit_of_answer=of_answer)
     expected = of_oracle(values, y, weight, of_answer)
     np.testing.assert_allclose(answers, expected, rtol=1e-7, atol=1e-9)
 

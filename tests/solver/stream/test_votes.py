@@ -5,7 +5,7 @@ from typing import Any
 import numpy as np
 
 from wolfstream.solver.simplex.pairs import coupled_scores
-from wolfstream.solver.stream.votes import Decided, HeadAnswer, Vote, class_scores, values
+from wolfstream.solver.stream.votes import Decisions, HeadAnswer, Vote, class_scores, values
 from wolfstream.solver.working_set.predictions import Predicted
 
 
@@ -13,7 +13,7 @@ def vote_of(classes: list[Any] | None, *decisions: Any) -> Vote:
     """The vote in decisions, one array for each part."""
     known = None if classes is None else tuple(classes)
     parts = [np.array(decision, np.float64) for decision in decisions]
-    return HeadAnswer(known, [Decided(np.zeros(len(part)), part) for part in parts]).vote
+    return HeadAnswer(known, [Decisions(np.zeros(len(part)), part) for part in parts]).vote
 
 
 def test_a_decision_of_two_classes_is_for_the_second_one():
