@@ -34,7 +34,6 @@ def class_scores(
         majority: accuracy of always predicting the most frequent class.
         ranked: see `solver.calibration.ranking`; it may be of fewer classes.
     """
-    # A head that was trained from a file or loaded has predicted nothing yet.
     # A head that was trained from a file, or loaded, has predicted nothing yet.
     missing = len(labels) - len(confusion)
     confusion = np.pad(confusion, (0, missing)) if missing else confusion
