@@ -61,7 +61,8 @@ def read_uploaded(content: bytes, limits: Limits, most_plain_bytes: int) -> tupl
         raise UnusableState(str(error)) from None
     except (LookupError, TypeError, AttributeError, ValueError, ArithmeticError) as error:
         raise UnusableState(f"{_IT} cannot be restored: {error!r}") from None
-    return state._replace(plain=plain), spec
+    arrays = {name: array for name, array in state.arrays.items() if name not in HISTORY_FIELDS}
+    return State(plain, arrays), spec
 
 
 def usable(name: str, state: State, spec: ModelSpec, limits: Limits) -> LoadedModel:

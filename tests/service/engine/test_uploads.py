@@ -26,9 +26,13 @@ LIMITS = Limits(classes=20, features=200)
 MOST_PLAIN = 1 << 20
 
 
-def learned(given: dict[str, Any], samples: Samples, head: HeadName) -> tuple[ModelSpec, State]:
+def learned(
+    given: dict[str, Any], samples: Samples, head: HeadName, *, followed: bool = False
+) -> tuple[ModelSpec, State]:
     spec = read_spec(given)
     learner = Learner(Model(1, "m", spec))
+    if followed:
+        learner.record_losses()
     for start, stop in ((0, 70), (70, len(samples.y))):
         rows = rows_between(samples.X, start, stop)
         learner.absorb(head, Samples(rows, samples.y[start:stop]))
@@ -99,6 +103,12 @@ def test_what_a_server_sends_is_taken(name: str):
     again.restore(*state)
     assert in_same_state(learner, again)
     assert learner.sequence == state.plain["sequence"]
+
+
+def test_the_state_of_a_followed_model_is_taken_without_its_losses():
+    _, state = learned({"asset": None}, three_classes(150), "working_set", followed=True)
+    assert np.isnan(state.arrays["losses"]).any()  # of samples that it could not predict
+    assert made(state).losses is None
 
 
 def test_models_that_differ_in_a_bit_are_not_in_the_same_state():
