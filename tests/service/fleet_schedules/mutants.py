@@ -132,6 +132,8 @@ MUTANTS = {
     ),
     "parts deleted in doubt": Mutant("snapshots", "0", "is not whole", _delete_parts_in_doubt),
     "late save": Mutant("late_snapshots", "7", "is of an earlier save", _save_over_anything),
-    "rollback that a purge ended": Mutant("standbys", "62", "is not", _forget_purged_rollbacks),
+    "rollback that a purge ended": Mutant(
+        "standbys", "62", "was never in the log", _forget_purged_rollbacks
+    ),
     "answer of another commit": Mutant("answers", "13", "the answer at", _read_answers_anywhere),
 }
