@@ -13,9 +13,9 @@ from wolfstream.solver.prepare.column_facts import (
 )
 from wolfstream.solver.prepare.named_rows import NamedRows, Rows
 from wolfstream.solver.prepare.nearest_name import nearest_name
-from wolfstream.solver.prepare.read_cells import read
 from wolfstream.solver.prepare.row_form import RowForm
-from wolfstream.solver.prepare.schema import Column, late_columns, places_of
+from wolfstream.solver.prepare.schema import Column, late_columns
+from wolfstream.solver.prepare.table_rows import TableRows
 from wolfstream.solver.stream.rows import RowsView
 
 _LONGEST_NAME = 40
@@ -77,21 +77,23 @@ def _shown(value: float, time: bool) -> float | str:
         return value
 
 
-def notices_of_rows(form: RowForm, rows: Rows) -> list[Notice]:
-    """Return the warnings about rows to predict."""
-    if not isinstance(rows, NamedRows | Cells):
+def notices_of_rows(form: RowForm, rows: Rows, checked: Rows | TableRows) -> list[Notice]:
+    """Return the warnings about rows to predict.
+
+    Args:
+        form: of the model's rows.
+        rows: as they were sent.
+        checked: the same, as `RowForm.checked` returned them.
+    """
+    if not isinstance(rows, NamedRows | Cells) or not isinstance(checked, TableRows):
         return []
-    return [*notices_of_names(form, rows.names or ()), *_notices_of_values(form, rows)]
+    return [*notices_of_names(form, rows.names or ()), *_notices_of_values(checked)]
 
 
-def _notices_of_values(form: RowForm, rows: NamedRows | Cells) -> list[Notice]:
+def _notices_of_values(table: TableRows) -> list[Notice]:
     """Return a warning for each column with a value that its kind cannot read, with the first."""
-    schema = form.schema
-    if schema is None or schema.strict or not len(rows.texts):
+    if table.schema.strict or not table.cells.texts:
         return []
-    cells = form.cells(rows)
-    places = places_of(schema, cells)
-    plain = read(schema.columns, cells, places)
     return [
         Notice(
             "unread-value",
@@ -99,7 +101,7 @@ def _notices_of_values(form: RowForm, rows: NamedRows | Cells) -> list[Notice]:
             f"`{column.name[:_LONGEST_NAME]}` is a {column.reading.kind}; row {row + 1} has "
             f"{text!r}, which is missing there",
         )
-        for column, row, text in unread_values(schema.columns, plain, places)
+        for column, row, text in unread_values(table)
     ]
 
 

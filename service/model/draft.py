@@ -19,6 +19,7 @@ from wolfstream.solver.prepare.named_rows import NamedRows, NameTable, Rows
 from wolfstream.solver.prepare.nearest_name import nearest_name
 from wolfstream.solver.prepare.row_form import AnotherKind, RowForm, sparse_rows
 from wolfstream.solver.prepare.schema import Misfit
+from wolfstream.solver.prepare.table_rows import TableRows
 from wolfstream.solver.stream.labels import LabelKey, key_of
 
 _LONGEST_ECHO = 40
@@ -91,14 +92,12 @@ class Draft:
         self._check_texts(_columns_with_texts(samples.X))
         try:
             self._form.check_room(samples.X)
-            form = self._form.after(samples.X)
+            form, rows = _after(self._form, samples.X)
         except (Misfit, AnotherKind) as error:
             raise not_fitting(samples.X, error, suggest=self._may_suggest()) from None
-        if form.sparse:
-            samples = samples._replace(X=sparse_rows(samples.X))
-        elif form.schema is not None:
-            rows = form.cells(samples.X) if spec.prepare is not None else form.encoded(samples.X)
-            samples = samples._replace(X=rows)
+        if isinstance(rows, TableRows):
+            rows = rows.cells if spec.prepare is not None else form.encoded(rows)
+        samples = samples._replace(X=rows)
         labels = {
             name: heads[name].check(samples, self._labels[name], self._limits.classes)
             for name in self._learner.learning(head)
@@ -256,6 +255,20 @@ class Draft:
             raise InvalidSamples(
                 "the model would take too much memory", [{"pointer": "/x", "detail": detail}]
             )
+
+
+def _after(form: RowForm, rows: Rows) -> tuple[RowForm, Rows | TableRows]:
+    """Return the form after some rows, and these by it. Raises Misfit, AnotherKind.
+
+    What a settled table still learns of its columns changes nothing that is checked, so its cells
+    are not read here.
+    """
+    if form.schema is not None and form.settled:
+        return form, form.checked(rows)
+    form = form.after(rows)
+    if form.sparse:
+        return form, sparse_rows(rows)
+    return form, rows if form.schema is None else form.table(rows)
 
 
 def _columns_of(form: RowForm) -> tuple[int, int]:

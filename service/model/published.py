@@ -15,6 +15,7 @@ from wolfstream.service.spec.heads import HeadName
 from wolfstream.solver.prepare.named_rows import Rows
 from wolfstream.solver.prepare.row_form import AnotherKind
 from wolfstream.solver.prepare.schema import Misfit
+from wolfstream.solver.prepare.table_rows import TableRows
 from wolfstream.solver.rows.matrix import Matrix
 from wolfstream.solver.rows.seen import Seen
 from wolfstream.solver.stream.explanations import explanations
@@ -119,12 +120,16 @@ class ModelView(NamedTuple):
         heads = self.heads if KINDS[head].listens else {head, *(BESIDE & self.heads.keys())}
         return sum(self.heads[name].cost(rows, entries) for name in heads)
 
-    def seen(self, rows: Rows) -> Seen:
-        """Return rows to predict as the heads see them. Raises InvalidSamples."""
+    def checked(self, rows: Rows) -> Rows | TableRows:
+        """Return rows to predict, those of a table as one. Raises InvalidSamples."""
         try:
-            return self.rows.seen(rows)
+            return self.rows.form.checked(rows)
         except (Misfit, AnotherKind) as error:
             raise not_fitting(rows, error) from None
+
+    def seen(self, rows: Rows) -> Seen:
+        """Return rows to predict as the heads see them. Raises InvalidSamples."""
+        return self.rows.seen(self.checked(rows))
 
 
 def prediction_of(view: HeadView, X: Matrix) -> Predictions | None:

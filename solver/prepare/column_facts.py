@@ -15,9 +15,9 @@ from wolfstream.solver.arrays import Float64Array
 from wolfstream.solver.prepare.cells import NO_TEXT, Cells, code_of, text_of
 from wolfstream.solver.prepare.columns import LARGEST_CODE
 from wolfstream.solver.prepare.kinds.judging import EMPTY, judge
-from wolfstream.solver.prepare.read_cells import read
 from wolfstream.solver.prepare.repeats import codes_of_numbers
-from wolfstream.solver.prepare.schema import RUN, Column, Schema, in_order, late_columns, places_of
+from wolfstream.solver.prepare.schema import RUN, Column, Columns, Schema, in_order
+from wolfstream.solver.prepare.table_rows import TableRows
 
 BITS, COUNTED_COLUMNS, COUNTED_ROWS = 4096, 256, 10_000
 # Of a range without any number: the least and the greatest that there may be, turned round.
@@ -103,22 +103,22 @@ class ColumnFacts:
         self._revised = np.zeros(0, np.int64)
         # What decided how each column was read when its range began.
         self._read: tuple[Any, ...] = ()
-        self._columns: tuple[Column, ...] = ()
+        self._columns = Columns()
         # Places of columns that had no value while the table settled, and of identifiers.
         self._late, self._identifiers = list[int](), list[int]()
         # Slugs and columns of notices that were given: each is given once.
         self._told: set[tuple[str, str | None]] = set()
 
-    def take(self, schema: Schema, cells: Cells) -> list[Notice]:
-        """Take some rows in, and return what is to be said of them. schema: after the rows."""
-        columns, places = all_columns(schema, cells)
-        self._make_room(schema, columns)
-        n, plain = len(cells.numbers), read(columns, cells, places)
+    def take(self, table: TableRows) -> list[Notice]:
+        """Take some rows in, and return what is to be said of them. table: by the schema after."""
+        schema, cells, plain, places = table.schema, table.cells, table.read, table.places
+        n = len(cells.numbers)
+        self._make_room(schema, table.columns)
         numbers = in_order(plain.numbers, places, math.nan)
         there = ~np.isnan(numbers)
         if cells.texts:
             there |= in_order(plain.text, places, NO_TEXT) != NO_TEXT
-            unused = [k for k, column in enumerate(columns) if not column.used]
+            unused = list(schema.columns.unused)
             if unused:
                 raw = in_order(cells.text, places, NO_TEXT)[:, unused] != NO_TEXT
                 there[:, unused] = raw
@@ -129,8 +129,8 @@ class ColumnFacts:
             self._count(_first(cells, COUNTED_ROWS - self.rows), places)
         if self.rows < _ROWS_OF_EXAMPLES:
             self._add_examples(_first(cells, _ROWS_OF_EXAMPLES - self.rows), places)
-        notices = self._notices(schema, columns, plain, places)
-        notices += self._revisions(schema, columns, plain, places, there)
+        notices = self._notices(table)
+        notices += self._revisions(table, there)
         self.rows += n
         return notices[:MOST_NOTICES]
 
@@ -189,14 +189,9 @@ class ColumnFacts:
                 if shown not in self._examples[k]:
                     self._examples[k] = (*self._examples[k], shown)
 
-    def _notices(
-        self,
-        schema: Schema,
-        columns: Sequence[Column],
-        plain: Cells,
-        places: Sequence[int | None],
-    ) -> list[Notice]:
+    def _notices(self, table: TableRows) -> list[Notice]:
         """Return what is new about columns; nothing while the table settles."""
+        schema = table.schema
         if not schema.settled:
             return []
         found = list[Notice]()
@@ -213,31 +208,24 @@ class ColumnFacts:
                     found.append(
                         Notice("column-kind", column.name, f"{_quoted(column)} is {what}: {why}")
                     )
-        for column in columns[len(schema.columns) :]:
+        for column in table.columns[len(schema.columns) :]:
             if self._tells("new-column", column.name):
                 message = (
                     f"{_quoted(column)} came after the first samples and is learned from here on"
                 )
                 found.append(Notice("new-column", column.name, message))
-        if plain.texts:
-            found += self._unread(schema, plain, places)
+        if table.cells.texts:
+            found += self._unread(table)
         return found
 
-    def _revisions(
-        self,
-        schema: Schema,
-        columns: Sequence[Column],
-        plain: Cells,
-        places: Sequence[int | None],
-        there: NDArray[np.bool_],
-    ) -> list[Notice]:
+    def _revisions(self, table: TableRows, there: NDArray[np.bool_]) -> list[Notice]:
         """Note columns whose values have become others, and tell. there: which are given."""
-        found = list[Notice]()
-        if not schema.settled:
+        found, plain = list[Notice](), table.read
+        if not table.schema.settled:
             return found
-        watched = range(len(columns)) if plain.texts else self._in_runs()
+        watched = range(len(table.columns)) if plain.texts else self._in_runs()
         for k in watched:
-            column, j = columns[k], places[k]
+            column, j = table.columns[k], table.places[k]
             if j is None:
                 continue
             if column.reading.kind == "empty":
@@ -248,10 +236,11 @@ class ColumnFacts:
             unread = plain.text[there[:, k], j] != NO_TEXT
             changed = column.changed and not self._revised[k]
             if changed or (column.reading.kind in _UNREAD_KINDS and self._runs(k, unread)):
-                self._revised[k] = self.rows + len(there)
+                rows = 1 + table.changes.get(k, len(there) - 1)
+                self._revised[k] = self.rows + rows
                 self._examples[k] = ()
-                last = there[:, k] if changed else plain.text[:, j] != NO_TEXT
-                self._add_example(k, plain, j, last)
+                others = there[:rows, k] if changed else plain.text[:, j] != NO_TEXT
+                self._add_example(k, plain, j, others)
                 how = "words, and numbers by ranges" if changed else "words"
                 message = (
                     f"{_quoted(column)} was a {column.reading.kind}; its last {RUN} values are "
@@ -259,7 +248,7 @@ class ColumnFacts:
                 )
                 found.append(Notice("column-changed", column.name, message))
         for k in self._identifiers:
-            column = columns[k]
+            column = table.columns[k]
             if self._repeats(k) and self._tells("identifier-repeats", column.name):
                 message = (
                     f"{_quoted(column)} was taken for an identifier and is not learned, but its "
@@ -270,7 +259,7 @@ class ColumnFacts:
 
     def _in_runs(self) -> list[int]:
         """Return the columns that even rows without texts may revise."""
-        changed = (k for k, column in enumerate(self._columns) if column.changed)
+        changed = (k for k in self._columns.changed if not self._revised[k])
         return sorted({*self._late, *np.flatnonzero(self._unread_run).tolist(), *changed})
 
     def _runs(self, k: int, unread: NDArray[np.bool_]) -> bool:
@@ -300,9 +289,9 @@ class ColumnFacts:
         if len(self._examples[k]) < EXAMPLES:
             self._examples[k] = (*self._examples[k], _shortened(text))
 
-    def _unread(self, schema: Schema, plain: Cells, places: Sequence[int | None]) -> list[Notice]:
+    def _unread(self, table: TableRows) -> list[Notice]:
         found = list[Notice]()
-        for column, row, text in unread_values(schema.columns, plain, places):
+        for column, row, text in unread_values(table):
             if self._tells("unread-value", column.name):
                 message = (
                     f"{_quoted(column)} is a {column.reading.kind}; sample "
@@ -364,27 +353,19 @@ class ColumnFacts:
         self._filled[: len(self._bits)] = self._bits.sum(axis=1)
 
 
-def unread_values(
-    columns: Sequence[Column], plain: Cells, places: Sequence[int | None]
-) -> Iterator[tuple[Column, int, str]]:
+def unread_values(table: TableRows) -> Iterator[tuple[Column, int, str]]:
     """Yield each column that has texts which its kind cannot read, the row of the first, and that.
 
-    plain: cells that were read by the columns' kinds.
+    Those that came late can read any.
     """
-    for column, j in zip(columns, places, strict=False):
+    plain = table.read
+    for column, j in zip(table.columns, table.places, strict=True):
         if j is None or column.reading.kind not in _UNREAD_KINDS:
             continue
         left = plain.text[:, j] != NO_TEXT
         if left.any():
             row = int(np.argmax(left))
             yield column, row, _shortened(plain.texts[plain.text[row, j]])
-
-
-def all_columns(schema: Schema, cells: Cells) -> tuple[list[Column], list[int | None]]:
-    """Return the columns of a table, those that came late last, and their places in cells."""
-    of_late = {name: j for j, name in enumerate(cells.names or ())} if schema.late else {}
-    places = [*places_of(schema, cells), *(of_late.get(name) for name in schema.late)]
-    return [*schema.columns, *late_columns(schema)], places
 
 
 def _first(cells: Cells, rows: int) -> Cells:

@@ -12,9 +12,7 @@ from wolfstream.solver.prepare.cells import NO_TEXT, text_of
 from wolfstream.solver.prepare.influence import sources_of
 from wolfstream.solver.prepare.kinds.words import codes_of_words, column_key
 from wolfstream.solver.prepare.named_rows import Rows
-from wolfstream.solver.prepare.read_cells import read
 from wolfstream.solver.prepare.row_form import RowForm
-from wolfstream.solver.prepare.schema import places_of
 
 
 class CrossedValue(NamedTuple):
@@ -72,7 +70,7 @@ def without_each(
 
 def _add_texts(found: list[list[CrossedValue]], form: RowForm, rows: Rows) -> None:
     """Add the texts whose words are learned, of columns of texts and of names that came late."""
-    schema, table = form.schema, form.cells(rows)
+    schema, table = form.schema, form.table(rows).cells
     assert schema is not None
     place = {name: j for j, name in enumerate(table.names or map(str, range(table.text.shape[1])))}
     names = [column.name for column in schema.columns if column.reading.wordy and not column.slots]
@@ -93,11 +91,10 @@ def _texts(form: RowForm, rows: Rows) -> dict[int, list[str]]:
     """Return the texts of rows in each column of codes of texts, "" where there is none."""
     if form.schema is None or form.layout is None:
         return {}
-    table = form.cells(rows)
-    places = places_of(form.schema, table)
-    table = read(form.schema.columns, table, places)
+    of_rows = form.table(rows)
+    table = of_rows.read
     with_texts = [
-        place for column, place in zip(form.schema.columns, places, strict=True) if column.slots
+        place for column, place in zip(of_rows.columns, of_rows.places, strict=True) if column.slots
     ]
     found = {}
     for column, place in zip(form.layout.categories, with_texts, strict=True):

@@ -11,7 +11,6 @@ from wolfstream.solver.prepare.cells import DAY, MOMENT_COLUMNS, PERIODS
 from wolfstream.solver.prepare.columns import Layout, PreparationView, own_codes
 from wolfstream.solver.prepare.row_form import RowForm
 from wolfstream.solver.prepare.scale import COMPRESSED
-from wolfstream.solver.prepare.schema import paired_moments
 from wolfstream.solver.prepare.slopes import slopes
 
 
@@ -86,7 +85,7 @@ def sources_of(form: RowForm) -> list[Source]:
             found += [Source(feature, word=word.strip()) for word in words]
         if column.used and column.slots:
             found.append(Source(feature, column.texts))
-    found += [Source(f"{a.name} - {b.name}") for a, b in paired_moments(form.schema)]
+    found += [Source(f"{a.name} - {b.name}") for a, b in form.schema.columns.paired_moments]
     return found
 
 

@@ -142,18 +142,22 @@ def words(
     for column, j in zip(columns, places, strict=True):
         if j is None:
             continue
-        key = column_key(column.name)
-        for i, found in _codes(key, column.reading, cells, j):
+        with_room = [i for i, count in enumerate(counts) if count < MOST_CODES]
+        for i, found in _codes(column, cells, j, with_room):
             end = min(counts[i] + len(found), MOST_CODES)
             codes[i, counts[i] : end] = found[: end - counts[i]]
             counts[i] = end
     return codes
 
 
-def _codes(key: bytes, reading: Reading, cells: Cells, j: int) -> Iterator[tuple[int, list[float]]]:
-    """Yield the codes of each row that has any in the cells' column j."""
-    numbers = cells.numbers[:, j].tolist()
-    for i, place in enumerate(cells.text[:, j].tolist()):
+def _codes(
+    column: ReadColumn, cells: Cells, j: int, rows: Sequence[int]
+) -> Iterator[tuple[int, list[float]]]:
+    """Yield the codes of each of the rows that has any in the cells' column j."""
+    key, reading = column_key(column.name), column.reading
+    numbers, places = cells.numbers[:, j].tolist(), cells.text[:, j].tolist()
+    for i in rows:
+        place = places[i]
         if place != NO_TEXT:
             text = cells.texts[place]
             if not reading.is_missing(text):

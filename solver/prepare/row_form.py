@@ -30,14 +30,11 @@ from wolfstream.solver.prepare.schema import (
     Misfit,
     Names,
     Schema,
-    check,
-    encode,
-    encoded_words,
     layout,
-    paired_moments,
     settled_numbers,
 )
-from wolfstream.solver.prepare.settling import extended
+from wolfstream.solver.prepare.settling import extended, taken
+from wolfstream.solver.prepare.table_rows import TableRows, check, encode, encoded_words
 
 # Missing numbers become the mean of their feature; or that, and one more feature that says so.
 Missing = Literal["mean", "indicator"]
@@ -135,14 +132,12 @@ class RowForm(NamedTuple):
         crossed = self.prepare is not None and self.prepare.texts == "crossed"
         if not crossed or self.schema is None:
             return self.coded
-        if not any(column.slots for column in self.schema.columns):
-            return self.coded
-        return (*layout(self.schema).categories, *self.coded)
+        return (*self.schema.columns.layout.categories, *self.coded)
 
     @property
     def categorical(self) -> tuple[int, ...]:
         """The columns of encoded rows that are codes of texts."""
-        return () if self.schema is None else layout(self.schema).categories
+        return () if self.schema is None else self.schema.columns.layout.categories
 
     @property
     def wordy(self) -> bool:
@@ -208,17 +203,26 @@ class RowForm(NamedTuple):
             return self
         return self._replace(schema=self.schema._replace(head=Head()))
 
-    def check(self, rows: Rows) -> None:
-        """Refuse rows to predict that do not fit. Raises Misfit, AnotherKind."""
-        if not self.begun:
-            return
+    def taken(self, rows: Rows) -> tuple["RowForm", TableRows]:
+        """Return the form after more rows of a settled table, and these, for it. Raises Misfit."""
+        table = taken(self.table(rows))
+        form = self if table.schema is self.schema else self._replace(schema=table.schema)
+        return form, table
+
+    def checked(self, rows: Rows | TableRows) -> Rows | TableRows:
+        """Return rows to predict, those of a table as one. Raises Misfit, AnotherKind."""
+        if isinstance(rows, TableRows) or not self.begun:
+            return rows
         self.check_room(rows)
+        if self.schema is not None:
+            table = self.table(rows)
+            check(table)
+            return table
         if self.sparse:
             self._check_sparse(rows)
-        elif self.schema is not None:
-            check(self.schema, self.cells(rows))
         else:
             self._check_arrays(_unnamed(rows))
+        return rows
 
     def check_room(self, rows: Rows) -> None:
         """Refuse rows of a request that become many more numbers than they bring. Raises Misfit.
@@ -233,17 +237,16 @@ class RowForm(NamedTuple):
             )
             raise Misfit(0, None, detail)
 
-    def encoded(self, rows: Rows) -> Float64Array:
+    def encoded(self, rows: Rows | TableRows) -> Float64Array:
         """Rows that fit as numbers and codes, (n, columns of the layout); NaN where missing."""
-        if self.schema is None:
-            return _unnamed(rows)
-        return encode(self.schema, self.cells(rows))
+        if self.schema is not None:
+            return encode(self.table(rows))
+        assert not isinstance(rows, TableRows)
+        return _unnamed(rows)
 
-    def words(self, rows: Rows) -> Float64Array | None:
+    def words(self, rows: Rows | TableRows) -> Float64Array | None:
         """Codes of the words of rows that fit, (n, MOST_CODES); None if they are not learned."""
-        if not self.wordy or self.schema is None:
-            return None
-        return encoded_words(self.schema, self.cells(rows))
+        return encoded_words(self.table(rows)) if self.wordy else None
 
     def crossed(self, encoded: Float64Array, words: Float64Array | None) -> Float64Array | None:
         """Codes (n, crossed_width) of rows for learners that cross them; None if there are none.
@@ -257,8 +260,15 @@ class RowForm(NamedTuple):
         parts = [texts, codes_of_numbers(encoded[:, list(self.coded)])]
         return np.concatenate(parts if words is None else [*parts, words], axis=1)
 
-    def cells(self, rows: Rows) -> Cells:
-        """Return rows as those of a table, which has no room for names that it does not learn."""
+    def table(self, rows: Rows | TableRows) -> TableRows:
+        """Return rows as those of the table. Raises Misfit for names that it lacks."""
+        if isinstance(rows, TableRows):
+            return rows
+        assert self.schema is not None
+        return TableRows(self.schema, self._cells(rows))
+
+    def _cells(self, rows: Rows) -> Cells:
+        """Return rows as cells, without room for names that the table does not learn."""
         if self.schema is None or not isinstance(rows, NamedRows):
             return cells(rows)
         known = {*self.schema.names, *self.schema.late}
@@ -282,7 +292,7 @@ class RowForm(NamedTuple):
                 moments |= set(range(at + column.numeric, at + column.n_numbers))
             at += column.n_numbers + (column.used and column.slots > 0)
         if self.schema is not None:  # the differences of moments come last
-            moments |= set(range(at, at + len(paired_moments(self.schema))))
+            moments |= set(range(at, at + len(self.schema.columns.paired_moments)))
         return tuple(j for j in self.layout.numbers if j not in moments)
 
     def _extended(self, rows: Rows) -> "RowForm":
@@ -293,7 +303,7 @@ class RowForm(NamedTuple):
             stop = n if schema.settled else i + 1
             part = rows_between(rows, i, stop)
             if schema.settled:
-                table = self._replace(schema=schema).cells(part)
+                table = self._replace(schema=schema)._cells(part)
             else:  # all of its names, of which any may become a column
                 table = cells(with_own_words(part))
             try:
@@ -343,7 +353,7 @@ def _unnamed(rows: Rows) -> Float64Array:
     if isinstance(rows, NamedRows):
         raise _another_kind(_ARRAYS)
     if isinstance(rows, Cells):
-        return encode(_numbers_like(rows), rows)
+        return encode(TableRows(_numbers_like(rows), rows))
     return rows
 
 
@@ -371,7 +381,7 @@ def _refused(schema: Schema, rows: NamedRows) -> Cells:
     if has.any():
         row = int(np.repeat(np.arange(n_rows(rows)), rows.lengths)[np.argmax(has)])
         try:
-            check(schema, cells(rows.part(row, row + 1)))
+            TableRows(schema, cells(rows.part(row, row + 1)))
         except Misfit as misfit:
             raise misfit.moved(row) from None
     return cells(rows)

@@ -1,4 +1,4 @@
-"""What the columns of a table are, and its rows as numbers and codes.
+"""What the columns of a table are; `table_rows` makes numbers and codes of its rows.
 
 Each column has a kind, by which its values are read (`kinds.judging`, `read_cells`). Numbers,
 yes and no, and moments of time are numbers; a text is a category, or words; one of identifiers is
@@ -8,29 +8,19 @@ number among categories is learned by ranges. A learner of the rows starts over
 with each change of `layout`, or of how values are read, while the table settles.
 """
 
-from collections.abc import Iterable, Mapping, Sequence
-from functools import lru_cache
-from itertools import combinations
+from collections.abc import Iterable, Sequence
+from functools import cached_property, lru_cache
+from itertools import accumulate, combinations
 from typing import Any, Literal, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
-from wolfstream.solver.arrays import Float64Array
-from wolfstream.solver.prepare.cells import (
-    MOMENT_COLUMNS,
-    NO_TEXT,
-    Cells,
-    code_of,
-    moment_columns,
-    text_of,
-)
-from wolfstream.solver.prepare.columns import MOST_SLOTS, Layout
+from wolfstream.solver.prepare.cells import MOMENT_COLUMNS, Cells
+from wolfstream.solver.prepare.columns import MOST_SLOTS, Layout, own_codes
 from wolfstream.solver.prepare.kinds.judging import EMPTY, NUMBER, Kind, Reading, reading_from_plain
-from wolfstream.solver.prepare.kinds.numerals import plain_number
-from wolfstream.solver.prepare.kinds.words import MOST_CODES, words_of
+from wolfstream.solver.prepare.kinds.words import words_of
 from wolfstream.solver.prepare.nearest_name import nearest_name
-from wolfstream.solver.prepare.read_cells import read, within_texts, words
 
 SETTLING = 128
 # Names that come once a table has settled: so many are learned, by their words.
@@ -151,6 +141,85 @@ class Column(NamedTuple):
         return MOMENT_COLUMNS if self.moment else self.numeric + self.within
 
 
+class Columns(tuple[Column, ...]):
+    """The columns of a table, in order, and what follows from them, which is computed once."""
+
+    def __reduce__(self) -> tuple[type["Columns"], tuple[tuple[Column, ...]]]:
+        """Leave out what is computed again."""
+        return Columns, (tuple(self),)
+
+    @cached_property
+    def names(self) -> tuple[str, ...]:
+        """Of the columns."""
+        return tuple(column.name for column in self)
+
+    @cached_property
+    def plain(self) -> bool:
+        """Whether all are of numbers, learned as they come."""
+        return all(column.plain for column in self)
+
+    @cached_property
+    def wordy(self) -> bool:
+        """Whether words of some are learned."""
+        return any(column.reading.wordy for column in self)
+
+    @cached_property
+    def unused(self) -> tuple[int, ...]:
+        """The places of those that are not learned."""
+        return tuple(k for k, column in enumerate(self) if not column.used)
+
+    @cached_property
+    def only_numbers(self) -> tuple[int, ...]:
+        """The places of those without a place for a text that they cannot read."""
+        return tuple(k for k, column in enumerate(self) if column.only_numbers)
+
+    @cached_property
+    def changed(self) -> tuple[int, ...]:
+        """The places of those of categories that have become others."""
+        return tuple(k for k, column in enumerate(self) if column.changed)
+
+    @cached_property
+    def of_categories(self) -> tuple[int, ...]:
+        """The places of those of categories that have not become others."""
+        return tuple(
+            k for k, column in enumerate(self) if column.of_categories and not column.changed
+        )
+
+    @cached_property
+    def unordered(self) -> tuple[int, ...]:
+        """The places of those of dates that have not shown if their day comes first."""
+        return tuple(
+            k for k, column in enumerate(self) if column.moment and not column.reading.ordered
+        )
+
+    @cached_property
+    def with_free_codes(self) -> tuple[int, ...]:
+        """The places of those that have codes for texts to come."""
+        return tuple(k for k, c in enumerate(self) if c.slots and own_codes(c.slots) > len(c.texts))
+
+    @cached_property
+    def read(self) -> tuple[tuple[str | bool | tuple[str, ...], ...], ...]:
+        """What decides how they are read."""
+        return tuple(column.reading.how for column in self)
+
+    @cached_property
+    def paired_moments(self) -> tuple[tuple[Column, Column], ...]:
+        """The pairs of columns of moments whose differences are columns, too."""
+        moments = [column for column in self if column.moment]
+        return tuple(combinations(moments[:_MOST_PAIRED], 2))
+
+    @cached_property
+    def layout(self) -> Layout:
+        """The layout of encoded rows (`table_rows.encode`), without indicators."""
+        return _layout(self)
+
+    @cached_property
+    def beginnings(self) -> tuple[int, ...]:
+        """The column of encoded rows where each that is learned begins."""
+        widths = [c.n_numbers + (c.slots > 0) for c in self if c.used]
+        return tuple(accumulate(widths[:-1], initial=0)) if widths else ()
+
+
 class Head(NamedTuple):
     """The first rows of a table, of one row each: its columns are judged by them.
 
@@ -177,7 +246,7 @@ class Schema(NamedTuple):
     spilled: whether texts have come that a settled table has no place for.
     """
 
-    columns: tuple[Column, ...] = ()
+    columns: Columns = Columns()
     named: bool = True
     samples: int = 0
     fixed: tuple[tuple[str, Kind], ...] = ()
@@ -195,7 +264,7 @@ class Schema(NamedTuple):
     @property
     def names(self) -> tuple[str, ...]:
         """Of the columns, in their order."""
-        return tuple(column.name for column in self.columns)
+        return self.columns.names
 
     @property
     def open(self) -> bool:
@@ -205,17 +274,7 @@ class Schema(NamedTuple):
     @property
     def wordy(self) -> bool:
         """Whether rows have words."""
-        return self.spilled or bool(self.late) or any(c.reading.wordy for c in self.columns)
-
-    @property
-    def unordered(self) -> bool:
-        """Whether there are dates that have not shown if their day comes first."""
-        return any(c.moment and not c.reading.ordered for c in self.columns)
-
-    @property
-    def read(self) -> tuple[tuple[str | bool | tuple[str, ...], ...], ...]:
-        """Return what decides how the columns are read."""
-        return tuple(column.reading.how for column in self.columns)
+        return self.spilled or bool(self.late) or self.columns.wordy
 
     def plain(self) -> dict[str, Any]:
         """Return all that `schema_from_plain` needs, but the first rows."""
@@ -233,7 +292,7 @@ def schema_from_plain(plain: dict[str, Any], head: Iterable[Cells] = ()) -> Sche
 
     head: the first rows, each alone, while the table settles.
     """
-    columns = tuple(
+    columns = Columns(
         Column(name, number, tuple(texts), slots, reading_from_plain(reading), run)
         for name, number, texts, slots, reading, run in plain["columns"]
     )
@@ -254,38 +313,23 @@ def schema_from_plain(plain: dict[str, Any], head: Iterable[Cells] = ()) -> Sche
 
 def settled_numbers(names: tuple[str, ...], *, strict: bool) -> Schema:
     """Return a table of columns that are known to be numbers."""
-    columns = tuple(Column(name, number=True) for name in names)
+    columns = Columns(Column(name, number=True) for name in names)
     return Schema(columns, samples=SETTLING, strict=strict)
 
 
-def check(schema: Schema, cells: Cells) -> None:
-    """Raise Misfit for a value that a table cannot take."""
-    places = places_of(schema, cells)
-    if not schema.strict:
-        return
-    for column, j in zip(schema.columns, places, strict=True):
-        if j is None:
-            if len(cells.numbers):
-                raise Misfit(0, column.name, "is missing, and the model has no prepare to fill it")
-            continue
-        texts = cells.text[:, j] != NO_TEXT
-        if texts.any():
-            raise Misfit(int(np.argmax(texts)), column.name, "must be a number, not text")
-        missing = np.isnan(cells.numbers[:, j])
-        if missing.any():
-            row = int(np.argmax(missing))
-            raise Misfit(row, column.name, "is missing, and the model has no prepare")
-
-
 def layout(schema: Schema, *, indicators: bool = False) -> Layout:
-    """Return the layout of what `encode` gives."""
+    """Return the layout of what `table_rows.encode` gives."""
+    columns = schema.columns
+    return columns.layout._replace(indicators=columns.beginnings) if indicators else columns.layout
+
+
+def _layout(columns: Columns) -> Layout:
     numbers, since = list[int](), list[int]()
-    categories, slots, of_missing = list[int](), list[int](), list[int]()
+    categories, slots = list[int](), list[int]()
     at = 0
-    for column in schema.columns:
+    for column in columns:
         if not column.used:
             continue
-        of_missing.append(at)
         numbers += range(at, at + column.n_numbers)
         at += column.n_numbers
         if column.moment:
@@ -294,125 +338,13 @@ def layout(schema: Schema, *, indicators: bool = False) -> Layout:
             categories.append(at)
             slots.append(column.slots)
             at += 1
-    numbers += range(at, at + len(paired_moments(schema)))
-    return Layout(
-        tuple(numbers),
-        tuple(categories),
-        tuple(slots),
-        tuple(of_missing) if indicators else (),
-        tuple(since),
-    )
-
-
-def paired_moments(schema: Schema) -> list[tuple[Column, Column]]:
-    """Return the pairs of columns of moments whose differences are columns, too."""
-    moments = [column for column in schema.columns if column.moment]
-    return list(combinations(moments[:_MOST_PAIRED], 2))
-
-
-def encode(schema: Schema, cells: Cells) -> Float64Array:
-    """Return rows that fit as numbers and codes, NaN where missing: (n, columns of the layout)."""
-    places, given = places_of(schema, cells), cells
-    if not cells.texts and all(column.plain for column in schema.columns):
-        return in_order(cells.numbers, places, np.nan)
-    cells = read(schema.columns, cells, places)
-    codes = np.full(len(cells.texts) + 1, np.nan)
-    if cells.texts:
-        left = np.unique(cells.text)
-        left = left[left != NO_TEXT]
-        codes[left] = [code_of(cells.texts[place]) for place in left.tolist()]
-    place_of = {text: place for place, text in enumerate(cells.texts)}
-    parts, seconds = [np.empty((len(cells.numbers), 0))], dict[str, Float64Array]()
-    for column, j in zip(schema.columns, places, strict=True):
-        parts += _encoded_column(column, cells, j, codes, place_of)
-        if column.moment:
-            seconds[column.name] = parts[-1 - (column.slots > 0)][:, -1]
-        if column.used and column.within:
-            within = within_texts(column.reading, given, j)
-            parts.insert(len(parts) - (column.slots > 0), within)
-    parts += [seconds[a.name] - seconds[b.name] for a, b in paired_moments(schema)]
-    return np.concatenate([part.reshape(len(cells.numbers), -1) for part in parts], axis=1)
-
-
-def encoded_words(schema: Schema, cells: Cells) -> Float64Array | None:
-    """Return the codes of the rows' words (n, MOST_CODES), as `words` has them; None without any.
-
-    They are those of columns of texts, of names that came late, and of texts that a settled table
-    has no place for.
-    """
-    if not schema.wordy:
-        return None
-    places = places_of(schema, cells)
-    of_late = {name: j for j, name in enumerate(cells.names or ())}
-    own = [(c, j) for c, j in zip(schema.columns, places, strict=True) if c.reading.wordy]
-    own += [(column, of_late.get(column.name)) for column in late_columns(schema)]
-    if schema.spilled:
-        rest = spilled_cells(schema, cells, places)
-        both = zip(schema.columns, places, strict=True)
-        others = [(c, j) for c, j in both if c.only_numbers or c.changed]
-        if rest is not None and others:
-            of_rest = words(*_columns_and(others, rest))
-            return _beside(words(*_columns_and(own, cells)), of_rest)
-    return words(*_columns_and(own, cells))
+    numbers += range(at, at + len(columns.paired_moments))
+    return Layout(tuple(numbers), tuple(categories), tuple(slots), since=tuple(since))
 
 
 def late_columns(schema: Schema) -> list[Column]:
     """Return the columns of the names that came late."""
     return [Column(name, reading=EMPTY) for name in schema.late]
-
-
-def _columns_and(
-    pairs: list[tuple[Column, int | None]], cells: Cells
-) -> tuple[list[Column], Cells, list[int | None]]:
-    return [column for column, _ in pairs], cells, [j for _, j in pairs]
-
-
-def _beside(first: Float64Array, second: Float64Array) -> Float64Array:
-    """Return the codes of both, as far as there is room."""
-    both = np.concatenate([first, second], axis=1)
-    order = np.argsort(np.isnan(both), axis=1, kind="stable")[:, :MOST_CODES]
-    return np.take_along_axis(both, order, axis=1)
-
-
-def spilled_cells(schema: Schema, cells: Cells, places: list[int | None]) -> Cells | None:
-    """Return cells with nothing but values that a settled table has no place for; None if none.
-
-    These are texts that a column of numbers cannot read, and values that are no categories in a
-    column of these which has become another one.
-    """
-    spilling = [
-        (column, j)
-        for column, j in zip(schema.columns, places, strict=True)
-        if j is not None and (column.changed or (cells.texts and column.only_numbers))
-    ]
-    if not spilling:
-        return None
-    left = read(schema.columns, cells, places)
-    text = np.full(cells.text.shape, NO_TEXT, cells.text.dtype)
-    numbers = np.full(cells.numbers.shape, np.nan)
-    for column, j in spilling:
-        others = uncategorised(column, left, j) if column.changed else True
-        text[:, j] = np.where(others, left.text[:, j], NO_TEXT)
-        if column.changed:
-            numbers[:, j] = np.where(others, left.numbers[:, j], np.nan)
-    if not (text != NO_TEXT).any() and np.isnan(numbers).all():
-        return None
-    return cells._replace(numbers=numbers, text=text)
-
-
-def uncategorised(column: Column, left: Cells, j: int) -> NDArray[np.bool_]:
-    """Return which values (n,) in the cells' column j are none that a column of categories expects.
-
-    These are numbers without codes of their own, and texts that are sentences beside its
-    categories. left: cells that were read.
-    """
-    numbers, texts = left.numbers[:, j], left.text[:, j]
-    own = [float(text) for text in column.texts if plain_number(text) is not None]
-    others = ~np.isnan(numbers) & ~np.isin(numbers, own)
-    for place in np.unique(texts).tolist():
-        if place != NO_TEXT and is_sentence(column, left.texts[place]):
-            others |= texts == place
-    return others
 
 
 def is_sentence(column: Column, text: str) -> bool:
@@ -434,50 +366,6 @@ def may_be_sentence(text: str) -> bool:
 @lru_cache(1024)
 def _most_words(texts: tuple[str, ...]) -> int:
     return max((len(words_of(text)) for text in texts), default=0)
-
-
-def _encoded_column(
-    column: Column, cells: Cells, j: int | None, codes: Float64Array, place_of: Mapping[str, int]
-) -> list[Float64Array]:
-    """Return a column that was read as numbers, as codes, or as both; none if it is not learned.
-
-    codes: of the cells' texts that have none of their own, and NaN for no text. place_of: the
-    texts' places in there.
-    """
-    if not column.used:
-        return []
-    n = len(cells.numbers)
-    numbers = np.full(n, np.nan) if j is None else cells.numbers[:, j]
-    parts = list[Float64Array]()
-    if column.moment:
-        parts.append(moment_columns(numbers))
-    elif column.numeric:
-        parts.append(numbers)
-    if column.slots:
-        parts.append(np.full(n, np.nan) if j is None else _codes(column, cells, j, codes, place_of))
-    return parts
-
-
-def _codes(
-    column: Column, cells: Cells, j: int, codes: Float64Array, place_of: Mapping[str, int]
-) -> Float64Array:
-    """Return the codes (n,) of a column's texts in the cells' column j; NaN where one is missing.
-
-    codes, place_of: as in `_encoded_column`.
-    """
-    own = {text: float(code) for code, text in enumerate(column.texts)}
-    here = [text for text in own if text in place_of]
-    places = [place_of[text] for text in here]
-    shared = codes[places]
-    codes[places] = [own[text] for text in here]
-    found = codes[cells.text[:, j]]
-    codes[places] = shared
-    if not column.number and not column.moment:
-        numbers = cells.numbers[:, j]
-        for i in np.flatnonzero(~np.isnan(numbers)):
-            text = text_of(float(numbers[i]))
-            found[i] = own.get(text, code_of(text))
-    return found
 
 
 def places_of(schema: Schema, cells: Cells) -> list[int | None]:

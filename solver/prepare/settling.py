@@ -10,6 +10,8 @@ lacks others, where names are whole numbers, as in sparse formats, or where a ro
 than MOST_COLUMNS. Such rows are sparse: new names come at any time, and an absent one is zero.
 """
 
+from collections.abc import Sequence
+
 import numpy as np
 from numpy.typing import NDArray
 
@@ -23,16 +25,15 @@ from wolfstream.solver.prepare.schema import (
     SETTLING,
     UNKNOWN_NAME,
     Column,
+    Columns,
     Head,
     Misfit,
     Schema,
-    check,
     is_sentence,
     may_be_sentence,
     places_of,
-    spilled_cells,
-    uncategorised,
 )
+from wolfstream.solver.prepare.table_rows import TableRows, check, uncategorised
 
 # Rows of more names are sparse: learners of dense rows become slow beyond.
 MOST_COLUMNS = 256
@@ -62,13 +63,22 @@ def extended(schema: Schema, cells: Cells) -> Schema | None:
             if wider is None:
                 return None
             schema, i = wider, i + 1
-        if i < rows:
-            rest = cells.rows(i, rows)
-            check(schema, rest)
-            schema = _with_late(_with_texts(schema, rest), rest)
+        return taken(TableRows(schema, cells.rows(i, rows))).schema if i < rows else schema
     except Misfit as misfit:
         raise misfit.moved(i) from None
-    return schema
+
+
+def taken(table: TableRows) -> TableRows:
+    """Return rows of a settled table with the schema after them. Raises Misfit."""
+    check(table)
+    schema, changes = _with_texts(table), dict[int, int]()
+    if not schema.strict and (table.cells.texts or schema.columns.layout.categories):
+        table = table.by(_with_order(schema, table))
+        schema, changes = _with_runs(table)
+        table = table.by(schema, changes)
+        if not schema.spilled and table.spilled is not None:
+            schema = schema._replace(spilled=True)
+    return table.by(_with_late(schema, table.cells), changes)
 
 
 def _with_row(schema: Schema, row: Cells) -> Schema | None:
@@ -82,7 +92,7 @@ def _with_row(schema: Schema, row: Cells) -> Schema | None:
     elif not schema.columns:
         names = [str(j) for j in range(row.numbers.shape[1])]
         found = zip(names, readings(names, [row], dict(schema.fixed)), strict=True)
-        columns = tuple(Column(name, reading=reading) for name, reading in found)
+        columns = Columns(Column(name, reading=reading) for name, reading in found)
         schema = schema._replace(columns=columns, named=False)
     head = Head((*schema.head.rows, row))
     schema = schema._replace(samples=schema.samples + 1)
@@ -90,7 +100,7 @@ def _with_row(schema: Schema, row: Cells) -> Schema | None:
     return schema._replace(columns=_bounded(columns), head=Head() if schema.settled else head)
 
 
-def _judged(schema: Schema, head: Head) -> tuple[Column, ...] | None:
+def _judged(schema: Schema, head: Head) -> Columns | None:
     """Return the columns as all first rows make them, if these show other kinds; else None.
 
     Kinds are judged after 1, 2, 4, ... samples. head: all rows so far.
@@ -105,7 +115,7 @@ def _judged(schema: Schema, head: Head) -> tuple[Column, ...] | None:
     found = _few_within(found)
     if all(c.reading.how == r.how for c, r in zip(schema.columns, found, strict=True)):
         return None
-    columns = tuple(
+    columns = Columns(
         Column(column.name, reading=reading)
         for column, reading in zip(schema.columns, found, strict=True)
     )
@@ -125,7 +135,7 @@ def _few_within(found: list[Reading]) -> list[Reading]:
     return found
 
 
-def _widened(schema: Schema, given: list[str], row: Cells) -> tuple[Column, ...] | None:
+def _widened(schema: Schema, given: list[str], row: Cells) -> Columns | None:
     """Return the columns with those that a row brings; None if rows are sparse. Raises Misfit."""
     known = schema.names
     known_names = frozenset(known)
@@ -148,7 +158,7 @@ def _widened(schema: Schema, given: list[str], row: Cells) -> tuple[Column, ...]
         return schema.columns
     of_new = readings(new, [row], dict(schema.fixed))
     brought = (Column(name, reading=reading) for name, reading in zip(new, of_new, strict=True))
-    return (*schema.columns, *brought)
+    return Columns((*schema.columns, *brought))
 
 
 def _is_tabular(schema: Schema, given: list[str], row: Cells) -> bool:
@@ -164,7 +174,7 @@ def _are_indices(names: list[str]) -> bool:
     return all(name.isdecimal() for name in names)
 
 
-def _seen(schema: Schema, row: Cells) -> tuple[Column, ...]:
+def _seen(schema: Schema, row: Cells) -> Columns:
     """Return the columns after one more of the first rows. Raises Misfit.
 
     Rows may be wide, and most change no column: one that stays is the same object.
@@ -183,7 +193,7 @@ def _seen(schema: Schema, row: Cells) -> tuple[Column, ...]:
         else:
             columns[k] = column._replace(number=True)
     same = all(new is old for new, old in zip(columns, schema.columns, strict=True))
-    return schema.columns if same else tuple(columns)
+    return schema.columns if same else Columns(columns)
 
 
 def _with_text(column: Column, text: str, slots: int) -> Column:
@@ -194,7 +204,7 @@ def _with_text(column: Column, text: str, slots: int) -> Column:
     return column._replace(texts=(*column.texts, text))
 
 
-def _bounded(columns: tuple[Column, ...]) -> tuple[Column, ...]:
+def _bounded(columns: Columns) -> Columns:
     """The columns with slots for their texts, in all at most MOST_SLOTS_IN_ALL if they can."""
     slots = [_SLOTS[len(column.texts)] for column in columns]
     excess, size = sum(slots) - MOST_SLOTS_IN_ALL, MOST_SLOTS
@@ -207,7 +217,7 @@ def _bounded(columns: tuple[Column, ...]) -> tuple[Column, ...]:
         size //= 2
     if slots == [column.slots for column in columns]:
         return columns
-    return tuple(
+    return Columns(
         column if column.slots == count else column._replace(slots=count)
         for column, count in zip(columns, slots, strict=True)
     )
@@ -227,50 +237,58 @@ def _slots_for(texts: int) -> int:
 _SLOTS = [_slots_for(texts) for texts in range(MOST_SLOTS + 1)]
 
 
-def _with_texts(schema: Schema, cells: Cells) -> Schema:
+def _with_texts(table: TableRows) -> Schema:
     """Return a settled schema whose free codes are taken by texts that it has not met."""
-    free = [own_codes(c.slots) - len(c.texts) if c.slots else 0 for c in schema.columns]
-    if not cells.texts or not any(count > 0 for count in free):
+    schema = table.schema
+    if not table.cells.texts or not schema.columns.with_free_codes:
         return schema
-    columns, places = list(schema.columns), places_of(schema, cells)
-    cells = read(columns, cells, places)
-    for k, j in enumerate(places):
-        if j is None or free[k] <= 0:
+    columns, cells = list(schema.columns), table.read
+    for k in schema.columns.with_free_codes:
+        j = table.places[k]
+        if j is None:
             continue
         found, first = np.unique(cells.text[:, j], return_index=True)
         for place in found[np.argsort(first)].tolist():
             if place != NO_TEXT and not is_sentence(columns[k], cells.texts[place]):
                 columns[k] = _with_text(columns[k], cells.texts[place], columns[k].slots)
-    return schema._replace(columns=tuple(columns))
+    return _with_columns(schema, columns)
 
 
-def _with_order(schema: Schema, cells: Cells, places: list[int | None]) -> Schema:
+def _with_columns(schema: Schema, columns: Sequence[Column]) -> Schema:
+    """Return a schema with these columns: the same object where they are the same."""
+    same = all(new is old for new, old in zip(columns, schema.columns, strict=True))
+    return schema if same else schema._replace(columns=Columns(columns))
+
+
+def _with_order(schema: Schema, table: TableRows) -> Schema:
     """Return a settled schema that knows of dates whether day or month comes first.
 
     Where the first samples left it open, the first date decides that can be read in one way alone.
     """
     columns = list(schema.columns)
-    for k, (column, j) in enumerate(zip(columns, places, strict=True)):
-        if j is None or not column.moment or column.reading.ordered:
+    for k in schema.columns.unordered:
+        j = table.places[k]
+        if j is None:
             continue
-        order = first_order(value for value in values_in(cells, j) if isinstance(value, str))
+        values = values_in(table.cells, j)
+        order = first_order(value for value in values if isinstance(value, str))
         if order:
-            reading = column.reading._replace(day_first=order == "day", ordered=True)
-            columns[k] = column._replace(reading=reading)
-    same = all(new is old for new, old in zip(columns, schema.columns, strict=True))
-    return schema if same else schema._replace(columns=tuple(columns))
+            reading = columns[k].reading._replace(day_first=order == "day", ordered=True)
+            columns[k] = columns[k]._replace(reading=reading)
+    return _with_columns(schema, columns)
 
 
-def first_order_row(schema: Schema, cells: Cells) -> int | None:
+def first_order_row(table: TableRows) -> int | None:
     """Return the row whose dates are the first to show whether day or month comes first.
 
     None if none does, of columns of which it is still open.
     """
+    cells, found = table.cells, list[int]()
     if not cells.texts:
         return None
-    found = list[int]()
-    for column, j in zip(schema.columns, places_of(schema, cells), strict=True):
-        if j is None or not column.moment or column.reading.ordered:
+    for k in table.schema.columns.unordered:
+        j = table.places[k]
+        if j is None:
             continue
         shows = np.zeros(len(cells.texts) + 1, np.bool_)  # the last one stands for no text
         for place in texts_in(cells, [j]):
@@ -279,39 +297,32 @@ def first_order_row(schema: Schema, cells: Cells) -> int | None:
     return min(found, default=None)
 
 
-def _with_runs(schema: Schema, cells: Cells, places: list[int | None]) -> Schema:
-    """Return a settled schema that has counted what is none of its columns' categories."""
-    columns = list(schema.columns)
-    for k, runs in _runs(schema, cells, places).items():
-        columns[k] = columns[k]._replace(run=int(runs[-1]))
-    same = all(new is old for new, old in zip(columns, schema.columns, strict=True))
-    return schema if same else schema._replace(columns=tuple(columns))
+def _with_runs(table: TableRows) -> tuple[Schema, dict[int, int]]:
+    """Return a settled schema that has counted what is none of its columns' categories.
 
-
-def first_changed_row(schema: Schema, cells: Cells) -> int | None:
-    """Return the row with which a column of categories is the first to become another.
-
-    None if none does.
+    Beside it, the columns that have become others, and the row with which each has.
     """
-    runs = _runs(schema, cells, places_of(schema, cells)).values()
-    return min((int(np.argmax(run >= RUN)) for run in runs if run[-1] >= RUN), default=None)
+    columns, changes = list(table.schema.columns), dict[int, int]()
+    for k, runs in _runs(table).items():
+        columns[k] = columns[k]._replace(run=int(runs[-1]))
+        if columns[k].changed:
+            changes[k] = int(np.argmax(runs >= RUN))
+    return _with_columns(table.schema, columns), changes
 
 
-def _runs(schema: Schema, cells: Cells, places: list[int | None]) -> dict[int, NDArray[np.int64]]:
+def _runs(table: TableRows) -> dict[int, NDArray[np.int64]]:
     """Return `Column.run` after each row (n,), of the columns in which the rows change it."""
-    own = [
-        (k, j, column.run)
-        for k, (column, j) in enumerate(zip(schema.columns, places, strict=True))
-        if j is not None and column.of_categories and not column.changed
-    ]
-    if not any(run for _, _, run in own) and not _may_change(cells, [j for _, j, _ in own]):
+    columns = table.schema.columns
+    own = [(columns[k], k, j) for k in columns.of_categories if (j := table.places[k]) is not None]
+    may_change = any(column.run for column, _, _ in own)
+    if not may_change and not _may_change(table.cells, [j for _, _, j in own]):
         return {}
-    left, changed = read(schema.columns, cells, places), dict[int, NDArray[np.int64]]()
-    for k, j, run in own:
-        others = uncategorised(schema.columns[k], left, j)
+    left, changed = table.read, dict[int, NDArray[np.int64]]()
+    for column, k, j in own:
+        others = uncategorised(column, left, j)
         given = (left.text[:, j] != NO_TEXT) | ~np.isnan(left.numbers[:, j])
-        runs = _run_lengths(others[given], run)[np.cumsum(given)]
-        if (runs != run).any():
+        runs = _run_lengths(others[given], column.run)[np.cumsum(given)]
+        if (runs != column.run).any():
             changed[k] = runs
     return changed
 
@@ -338,13 +349,8 @@ def _may_change(cells: Cells, places: list[int]) -> bool:
 
 
 def _with_late(schema: Schema, cells: Cells) -> Schema:
-    """Return a settled schema that knows the names that came, and whether texts had no place."""
-    if not schema.strict and (cells.texts or any(column.slots for column in schema.columns)):
-        places = places_of(schema, cells)
-        schema = _with_runs(_with_order(schema, cells, places), cells, places)
-        if not schema.spilled and spilled_cells(schema, cells, places) is not None:
-            schema = schema._replace(spilled=True)
-    if not schema.open or cells.names is None:
+    """Return a settled schema that knows the names that came."""
+    if not schema.open or cells.names is None or cells.names == schema.names:
         return schema
     known = {*schema.names, *schema.late}
     new = [j for j, name in enumerate(cells.names) if name not in known]

@@ -21,7 +21,8 @@ from wolfstream.solver.prepare.named_rows import (
 )
 from wolfstream.solver.prepare.row_form import Preparing, RowForm, sparse_rows
 from wolfstream.solver.prepare.schema import SETTLING
-from wolfstream.solver.prepare.settling import first_changed_row, first_order_row
+from wolfstream.solver.prepare.settling import first_order_row
+from wolfstream.solver.prepare.table_rows import TableRows
 from wolfstream.solver.rows.matrix import Matrix, SparseRows
 from wolfstream.solver.rows.sample_weights import Weights, joined_weights, weights_of
 from wolfstream.solver.rows.seen import RawRows, Seen
@@ -75,13 +76,15 @@ class RowsView(NamedTuple):
     preparation: PreparationView | None = None
     facts: FactsView | None = None
 
-    def seen(self, rows: Rows) -> Seen:
+    def seen(self, rows: Rows | TableRows) -> Seen:
         """Return rows to predict, in the form that heads learned. Raises Misfit, AnotherKind."""
-        self.form.check(rows)
+        rows = self.form.checked(rows)
+        if isinstance(rows, TableRows):
+            return self.prepared(self.form.encoded(rows), self.form.words(rows))
         if self.form.sparse or (isinstance(rows, NamedRows) and not self.form.begun):
             return Seen((self.names or NameTable()).matrix(sparse_rows(rows), self.dimension or 0))
         if self.form.begun:
-            return self.prepared(self.form.encoded(rows), self.form.words(rows))
+            return self.prepared(self.form.encoded(rows))
         assert not isinstance(rows, NamedRows)
         return Seen(rows.numbers if isinstance(rows, Cells) else rows)
 
@@ -110,7 +113,7 @@ def _of_same_columns(before: RowForm, after: RowForm) -> bool:
 
 def _as_seen(form: RowForm) -> tuple[Any, ...]:
     """Return what decides what heads see of rows."""
-    read = None if form.schema is None else form.schema.read
+    read = None if form.schema is None else form.schema.columns.read
     return form.layout, form.sparse, form.coded, form.bent, read
 
 
@@ -154,7 +157,10 @@ class StreamRows:
             stop = self._end_of_reading(samples.X, start, len(samples.y))
             whole = (start, stop) == (0, len(samples.y))
             part = samples if whole else samples.between(start, stop)
-            yield from self._settling(part, learn_anew)
+            if self.form.schema is not None and self.form.settled:
+                yield self._of_table(part)
+            else:
+                yield from self._settling(part, learn_anew)
             notices += self.notices
             start = stop
         self.notices = notices[:MOST_NOTICES]
@@ -162,23 +168,24 @@ class StreamRows:
     def _end_of_reading(self, rows: Rows, start: int, n: int) -> int:
         """Return where to cut rows of a table because those that follow are read in another way.
 
-        Once it is settled, rows before the first that shows the order of days and months in dates,
-        or that a column of categories has become another, are read as they were so far, however
-        they came.
+        That is where a table has settled; then rows before the first that shows the order of days
+        and months in dates are read as they were so far, however they came.
         """
         schema = self.form.schema
-        columns = () if schema is None else schema.columns
-        categories = any(c.of_categories and not c.changed for c in columns)
-        if isinstance(rows, np.ndarray) or (not len(rows.texts) and not categories):
+        if isinstance(rows, np.ndarray) or self.form.sparse:
             return n
         if schema is None or not schema.settled:
             return min(n, start + SETTLING - (0 if schema is None else schema.samples))
-        if not schema.unordered and not categories:
+        if not schema.columns.unordered or not len(rows.texts):
             return n
-        rest = self.form.cells(rows_between(rows, start, n))
-        found = (first_order_row(schema, rest), first_changed_row(schema, rest))
-        row = min((row for row in found if row is not None), default=None)
+        row = first_order_row(self.form.table(rows_between(rows, start, n)))
         return n if row is None else start + max(row, 1)
+
+    def _of_table(self, samples: Part) -> Settled:
+        """Return samples of a settled table, whose cells are read once for all that is learned."""
+        self.form, table = self.form.taken(samples.X)
+        self._note(table)
+        return Settled(samples, self.prepared(self.form.encoded(table), self.form.words(table)))
 
     def _settling(self, samples: Part, learn_anew: Callable[[], None]) -> Iterator[Settled]:
         i, start, n = 0, 0, len(samples.y)
@@ -195,23 +202,22 @@ class StreamRows:
                     learn_anew()
                 start = i
             self.form, i = after, i + 1
-        rows = samples.X
-        if self.form.schema is not None and self.form.settled:
-            rows = self.form.cells(rows)  # once for all that follows
-        self.form = self.form.after(rows_between(rows, i, n)) if i < n else self.form
-        self.note(rows)
+        self.form = self.form.after(rows_between(samples.X, i, n)) if i < n else self.form
+        self.note(samples.X)
         if self.form.settled:
             self.first = []
-            samples = samples if start == 0 else samples.between(start, n)
-            yield Settled(samples, self.seen(rows_between(rows, start, n) if start else rows))
+            yield self._settled(samples if start == 0 else samples.between(start, n))
         else:
             yield self._settled(self._kept(samples.between(start, n)))
 
     def note(self, rows: Rows) -> None:
         """Take the rows of a table, whose form is known, into the facts about its columns."""
         self.notices = []
-        if self.form.schema is not None and not self.form.schema.strict:
-            self.notices = self.facts.take(self.form.schema, self.form.cells(rows))
+        if self.form.schema is not None:
+            self._note(self.form.table(rows))
+
+    def _note(self, table: TableRows) -> None:
+        self.notices = [] if table.schema.strict else self.facts.take(table)
 
     def _settled(self, samples: Part) -> Settled:
         return Settled(samples, self.seen(samples.X))

@@ -211,14 +211,15 @@ async def _predictions(
     view, rows = published.heads[head], question.rows
 
     def compute() -> tuple[Predictions, dict[str, Any]]:
-        seen = published.seen(rows)
+        checked = published.checked(rows)
+        seen = published.rows.seen(checked)
         if view.lacks:
             how = _how_to_teach(model, head)
             raise Untrained(f"the head {head} of model {model.name!r} {view.lacks}; {how}")
         seen = model.order.placed(past_of(view), seen)
         predictions = model.chain.predict(published, head, seen)
         more = published.more(head, question, seen, predictions)
-        if notices := notices_of_rows(published.rows.form, rows):
+        if notices := notices_of_rows(published.rows.form, rows, checked):
             more["warnings"] = plain_notices(notices)
         return predictions, more
 

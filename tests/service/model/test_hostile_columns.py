@@ -1,7 +1,8 @@
 """Columns that nobody sends in good faith: a clear refusal or a stated reading, in bounded time."""
 
+import sys
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from typing import Any
 
@@ -10,6 +11,9 @@ import pytest
 from tests.service.model.test_tables import learn, learner_of, samples
 from wolfstream.service.errors import InvalidSamples
 from wolfstream.service.samples.validation import read_samples
+from wolfstream.solver.prepare.row_form import Preparing
+from wolfstream.solver.prepare.schema import RUN, SETTLING
+from wolfstream.solver.stream.rows import Part, StreamRows
 
 Row = dict[str, Any]
 
@@ -71,3 +75,52 @@ def test_zones_that_are_mixed_are_one_time():
     when = described([{"when": noon[i % 4], "size": float(i)} for i in range(140)])["when"]
     assert (when["kind"], when["missing"]) == ("time", 0.0)
     assert when["range"] == ["2025-03-01T12:00:00Z"] * 2
+
+
+CHANGING = 64
+
+
+def learned_in_a_block(changes: Callable[[int], int]) -> tuple[int, StreamRows]:
+    """Learn columns of categories, then a block in which column k has numbers from a row on.
+
+    changes: that row by k. Returns the calls of functions for the block, and what was learned.
+    """
+
+    def samples_of(stop: int, *, settled: bool) -> Part:
+        rows = [
+            {
+                f"c{k}": i / 7 if settled and i >= changes(k) else ("red", "green", "blue")[i % 3]
+                for k in range(CHANGING)
+            }
+            for i in range(stop)
+        ]
+        return Part("adaptive", *samples(rows, [("a", "b")[i % 2] for i in range(stop)]))
+
+    stream = StreamRows(Preparing())
+    list(stream.settling(samples_of(SETTLING, settled=False), lambda: None))
+    block = samples_of(CHANGING + 2 * RUN, settled=True)
+    return calls_of(lambda: list(stream.settling(block, lambda: None))), stream
+
+
+def calls_of(action: Callable[[], object]) -> int:
+    """Return how many functions are called."""
+    calls = 0
+
+    def count(_: object, event: str, __: object) -> None:
+        nonlocal calls
+        calls += event == "call"
+
+    sys.setprofile(count)
+    try:
+        action()
+    finally:
+        sys.setprofile(None)
+    return calls
+
+
+def test_columns_that_change_at_different_rows_cost_what_they_do_at_one():
+    together, _ = learned_in_a_block(lambda _: 0)
+    apart, stream = learned_in_a_block(lambda k: k)
+    assert apart < 1.1 * together
+    assert apart < 5 * CHANGING * (CHANGING + 2 * RUN)  # for each cell, of which some are words
+    assert stream.facts.view().revised.tolist() == [SETTLING + k + RUN for k in range(CHANGING)]

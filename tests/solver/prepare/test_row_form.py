@@ -14,8 +14,8 @@ ROWS = [{"a": float(i), f"new {i}": 1.0} for i in range(2 * MOST_LATE)]
 def test_rows_have_no_room_for_names_that_are_not_learned(samples: int):
     form = RowForm(Preparing()).after(named_values([{"a": 1.0}] * samples))
     rows = named_values(ROWS)
-    form.check(rows)
-    assert form.cells(rows).numbers.shape[1] <= 1 + MOST_LATE
+    form.checked(rows)
+    assert form.table(rows).cells.numbers.shape[1] <= 1 + MOST_LATE
     np.testing.assert_array_equal(form.encoded(rows)[:, 0], np.arange(len(ROWS)))
 
 
@@ -24,7 +24,7 @@ def test_a_strict_table_refuses_the_first_name_that_it_lacks(samples: int):
     form = RowForm(Preparing(names="strict")).after(named_values([{"a": 1.0}] * samples))
     rows = named_values([{"a": 1.0}, *ROWS])
     with pytest.raises(Misfit) as refused:
-        form.check(rows)
+        form.checked(rows)
     assert (refused.value.row, refused.value.name) == (1, "new 0")
 
 
@@ -35,6 +35,6 @@ def test_rows_that_name_few_of_many_columns_are_refused_before_they_take_room():
     few = named_values([{"c7": 1.0}] * (most + 1))
     for rows in (few, table_of(["c7"], np.ones((most + 1, 1)))):
         with pytest.raises(Misfit, match=f"takes {most} at a time: send smaller batches"):
-            form.check(rows)
-    form.check(few.part(0, most))
-    form.check(table_of(names, np.ones((most + 1, len(names)))))
+            form.checked(rows)
+    form.checked(few.part(0, most))
+    form.checked(table_of(names, np.ones((most + 1, len(names)))))

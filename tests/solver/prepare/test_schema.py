@@ -7,7 +7,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from wolfstream.solver.prepare import schema as schemas
+from wolfstream.solver.arrays import Float64Array
+from wolfstream.solver.prepare import table_rows
 from wolfstream.solver.prepare.cells import (
     MOMENT_COLUMNS,
     Cells,
@@ -23,9 +24,6 @@ from wolfstream.solver.prepare.schema import (
     SETTLING,
     Misfit,
     Schema,
-    check,
-    encode,
-    encoded_words,
     layout,
     schema_from_plain,
     settled_numbers,
@@ -36,8 +34,21 @@ from wolfstream.solver.prepare.settling import (
     _run_lengths,
     extended,
 )
+from wolfstream.solver.prepare.table_rows import TableRows
 
 ROOMS = [{"warmth": 20.5, "room": "hall"}, {"warmth": 18, "room": "attic"}]
+
+
+def encode(schema: Schema, cells: Cells) -> Float64Array:
+    return table_rows.encode(TableRows(schema, cells))
+
+
+def encoded_words(schema: Schema, cells: Cells) -> Float64Array | None:
+    return table_rows.encoded_words(TableRows(schema, cells))
+
+
+def check(schema: Schema, cells: Cells) -> None:
+    table_rows.check(TableRows(schema, cells))
 
 
 def after(*rows, schema=None) -> Schema:
@@ -335,7 +346,7 @@ def test_the_code_of_a_text_is_computed_once_however_many_columns_there_are(monk
     schema = settled(dict.fromkeys(names, "x"))
     rows = cells_of_rows([{name: f"{name} {i}" for name in names} for i in range(30)])
     asked = []
-    monkeypatch.setattr(schemas, "code_of", lambda text: asked.append(text) or code_of(text))
+    monkeypatch.setattr(table_rows, "code_of", lambda text: asked.append(text) or code_of(text))
     encode(schema, rows)
     assert len(asked) == len(rows.texts) == 600
 

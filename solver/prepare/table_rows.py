@@ -1,0 +1,233 @@
+"""Rows of a table, read once, as the numbers, codes and words that are learned.
+
+What a settled table has no place for is learned by its words (`schema`): texts that a column of
+numbers cannot read, and values of a column of categories that has become another one.
+"""
+
+from collections.abc import Mapping, Sequence
+from functools import cached_property
+
+import numpy as np
+from numpy.typing import NDArray
+
+from wolfstream.solver.arrays import Float64Array
+from wolfstream.solver.prepare.cells import NO_TEXT, Cells, code_of, moment_columns, text_of
+from wolfstream.solver.prepare.kinds.numerals import plain_number
+from wolfstream.solver.prepare.kinds.words import MOST_CODES
+from wolfstream.solver.prepare.read_cells import read, within_texts, words
+from wolfstream.solver.prepare.schema import (
+    Column,
+    Misfit,
+    Schema,
+    in_order,
+    is_sentence,
+    late_columns,
+    places_of,
+)
+
+
+class TableRows:
+    """Rows of a table, and what its columns make of them: whoever asks, each cell is read once.
+
+    schema: of the columns. cells: the rows as they came. columns: of the schema, those that came
+    late last. places: where the cells have these; None where they lack one. changes: where rows
+    have made a column of categories another one, the row from which on it is that.
+    """
+
+    def __init__(self, schema: Schema, cells: Cells) -> None:
+        """Raise Misfit for names that the schema lacks."""
+        self.schema, self.cells = schema, cells
+        self.columns: Sequence[Column] = schema.columns
+        self.places = places_of(schema, cells)
+        if schema.late:
+            place = {name: j for j, name in enumerate(cells.names or ())}
+            self.columns = [*schema.columns, *late_columns(schema)]
+            self.places = [*self.places, *(place.get(name) for name in schema.late)]
+        self.changes: Mapping[int, int] = {}
+        self._read: Cells | None = None  # once it was asked for
+
+    def by(self, schema: Schema, changes: Mapping[int, int] | None = None) -> "TableRows":
+        """Return the rows for the schema that they have made. changes: see the class."""
+        if schema is self.schema and not changes:
+            return self
+        table = TableRows(schema, self.cells)
+        table.changes = changes or {}
+        if schema.columns.read == self.schema.columns.read and schema.late == self.schema.late:
+            table._read = self._read
+        return table
+
+    @property
+    def plain(self) -> bool:
+        """Whether they are numbers, learned as they come."""
+        return not self.cells.texts and self.schema.columns.plain
+
+    @property
+    def read(self) -> Cells:
+        """Cells whose numbers and texts are what the columns' kinds make of them."""
+        if self._read is None:
+            self._read = self.cells if self.plain else read(self.columns, self.cells, self.places)
+        return self._read
+
+    @cached_property
+    def spilled(self) -> Cells | None:
+        """Cells with nothing but values that a settled table has no place for; None if none."""
+        return _spilled(self)
+
+
+def check(table: TableRows) -> None:
+    """Raise Misfit for a value that a table without preparation cannot take."""
+    schema, cells = table.schema, table.cells
+    if not schema.strict:
+        return
+    for column, j in zip(schema.columns, table.places, strict=True):
+        if j is None:
+            if len(cells.numbers):
+                raise Misfit(0, column.name, "is missing, and the model has no prepare to fill it")
+            continue
+        texts = cells.text[:, j] != NO_TEXT
+        if texts.any():
+            raise Misfit(int(np.argmax(texts)), column.name, "must be a number, not text")
+        missing = np.isnan(cells.numbers[:, j])
+        if missing.any():
+            row = int(np.argmax(missing))
+            raise Misfit(row, column.name, "is missing, and the model has no prepare")
+
+
+def encode(table: TableRows) -> Float64Array:
+    """Return rows that fit as numbers and codes, NaN where missing: (n, columns of the layout)."""
+    columns = table.schema.columns
+    places = table.places[: len(columns)]
+    if table.plain:
+        return in_order(table.cells.numbers, places, np.nan)
+    cells = table.read
+    codes = np.full(len(cells.texts) + 1, np.nan)
+    if cells.texts:
+        left = np.unique(cells.text)
+        left = left[left != NO_TEXT]
+        codes[left] = [code_of(cells.texts[place]) for place in left.tolist()]
+    place_of = {text: place for place, text in enumerate(cells.texts)}
+    parts, seconds = [np.empty((len(cells.numbers), 0))], dict[str, Float64Array]()
+    for column, j in zip(columns, places, strict=True):
+        parts += _encoded_column(column, cells, j, codes, place_of)
+        if column.moment:
+            seconds[column.name] = parts[-1 - (column.slots > 0)][:, -1]
+        if column.used and column.within:
+            within = within_texts(column.reading, table.cells, j)
+            parts.insert(len(parts) - (column.slots > 0), within)
+    parts += [seconds[a.name] - seconds[b.name] for a, b in columns.paired_moments]
+    return np.concatenate([part.reshape(len(cells.numbers), -1) for part in parts], axis=1)
+
+
+def encoded_words(table: TableRows) -> Float64Array | None:
+    """Return the codes of the rows' words (n, MOST_CODES), as `words` has them; None without any.
+
+    They are those of columns of texts, of names that came late, and of texts that a settled table
+    has no place for.
+    """
+    schema = table.schema
+    if not schema.wordy:
+        return None
+    first_late = len(schema.columns)
+    own = [k for k, c in enumerate(table.columns) if c.reading.wordy or k >= first_late]
+    if schema.spilled and table.spilled is not None:
+        others = sorted({*schema.columns.only_numbers, *schema.columns.changed})
+        of_rest = _words_of(table, others, table.spilled)
+        return _beside(_words_of(table, own, table.cells), of_rest)
+    return _words_of(table, own, table.cells)
+
+
+def _words_of(table: TableRows, which: Sequence[int], cells: Cells) -> Float64Array:
+    return words([table.columns[k] for k in which], cells, [table.places[k] for k in which])
+
+
+def _beside(first: Float64Array, second: Float64Array) -> Float64Array:
+    """Return the codes of both, as far as there is room."""
+    both = np.concatenate([first, second], axis=1)
+    order = np.argsort(np.isnan(both), axis=1, kind="stable")[:, :MOST_CODES]
+    return np.take_along_axis(both, order, axis=1)
+
+
+def _spilled(table: TableRows) -> Cells | None:
+    """See `TableRows.spilled`.
+
+    These are texts that a column of numbers cannot read, and values that are no categories in a
+    column of these which has become another one.
+    """
+    cells, columns, places = table.cells, table.schema.columns, table.places
+    of_numbers = columns.only_numbers if cells.texts else ()
+    if not any(places[k] is not None for k in (*columns.changed, *of_numbers)):
+        return None
+    left = table.read
+    text = np.full(cells.text.shape, NO_TEXT, cells.text.dtype)
+    numbers = np.full(cells.numbers.shape, np.nan)
+    for k in of_numbers:
+        if (j := places[k]) is not None:
+            text[:, j] = left.text[:, j]
+    for k in columns.changed:
+        if (j := places[k]) is not None:
+            others = uncategorised(columns[k], left, j)
+            others[: table.changes.get(k, 0)] = False
+            text[:, j] = np.where(others, left.text[:, j], NO_TEXT)
+            numbers[:, j] = np.where(others, left.numbers[:, j], np.nan)
+    if not (text != NO_TEXT).any() and np.isnan(numbers).all():
+        return None
+    return cells._replace(numbers=numbers, text=text)
+
+
+def uncategorised(column: Column, left: Cells, j: int) -> NDArray[np.bool_]:
+    """Return which values (n,) in the cells' column j are none that a column of categories expects.
+
+    These are numbers without codes of their own, and texts that are sentences beside its
+    categories. left: cells that were read.
+    """
+    numbers, texts = left.numbers[:, j], left.text[:, j]
+    own = [float(text) for text in column.texts if plain_number(text) is not None]
+    others = ~np.isnan(numbers) & ~np.isin(numbers, own)
+    for place in np.unique(texts).tolist():
+        if place != NO_TEXT and is_sentence(column, left.texts[place]):
+            others |= texts == place
+    return others
+
+
+def _encoded_column(
+    column: Column, cells: Cells, j: int | None, codes: Float64Array, place_of: Mapping[str, int]
+) -> list[Float64Array]:
+    """Return a column that was read as numbers, as codes, or as both; none if it is not learned.
+
+    codes: of the cells' texts that have none of their own, and NaN for no text. place_of: the
+    texts' places in there.
+    """
+    if not column.used:
+        return []
+    n = len(cells.numbers)
+    numbers = np.full(n, np.nan) if j is None else cells.numbers[:, j]
+    parts = list[Float64Array]()
+    if column.moment:
+        parts.append(moment_columns(numbers))
+    elif column.numeric:
+        parts.append(numbers)
+    if column.slots:
+        parts.append(np.full(n, np.nan) if j is None else _codes(column, cells, j, codes, place_of))
+    return parts
+
+
+def _codes(
+    column: Column, cells: Cells, j: int, codes: Float64Array, place_of: Mapping[str, int]
+) -> Float64Array:
+    """Return the codes (n,) of a column's texts in the cells' column j; NaN where one is missing.
+
+    codes, place_of: as in `_encoded_column`.
+    """
+    own = {text: float(code) for code, text in enumerate(column.texts)}
+    here = [text for text in own if text in place_of]
+    places = [place_of[text] for text in here]
+    shared = codes[places]
+    codes[places] = [own[text] for text in here]
+    found = codes[cells.text[:, j]]
+    codes[places] = shared
+    if not column.number and not column.moment:
+        numbers = cells.numbers[:, j]
+        for i in np.flatnonzero(~np.isnan(numbers)):
+            text = text_of(float(numbers[i]))
+            found[i] = own.get(text, code_of(text))
+    return found
