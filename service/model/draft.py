@@ -267,11 +267,12 @@ def _after(form: RowForm, rows: Rows) -> tuple[RowForm, Rows | TableRows]:
     What a settled table still learns of its columns changes nothing that is checked, so its cells
     are not read here.
     """
-    if form.schema is None or not form.settled:
-        form = form.after(rows)
+    if form.schema is not None and form.settled:
+        return form, form.checked(rows)
+    form = form.after(rows)
     if form.sparse:
         return form, sparse_rows(rows)
-    return form, rows if form.schema is None else form.checked(rows)
+    return form, rows if form.schema is None else form.table(rows)
 
 
 def _columns_of(form: RowForm) -> tuple[int, int]:

@@ -6,7 +6,6 @@ import pytest
 from wolfstream.solver.prepare.named_rows import named_values, table_of
 from wolfstream.solver.prepare.row_form import MOST_NUMBERS, Preparing, RowForm
 from wolfstream.solver.prepare.schema import MOST_LATE, SETTLING, Misfit
-from wolfstream.solver.prepare.table_rows import TableRows
 
 ROWS = [{"a": float(i), f"new {i}": 1.0} for i in range(2 * MOST_LATE)]
 
@@ -15,9 +14,8 @@ ROWS = [{"a": float(i), f"new {i}": 1.0} for i in range(2 * MOST_LATE)]
 def test_rows_have_no_room_for_names_that_are_not_learned(samples: int):
     form = RowForm(Preparing()).after(named_values([{"a": 1.0}] * samples))
     rows = named_values(ROWS)
-    table = form.checked(rows)
-    assert isinstance(table, TableRows)
-    assert table.cells.numbers.shape[1] <= 1 + MOST_LATE
+    form.checked(rows)
+    assert form.table(rows).cells.numbers.shape[1] <= 1 + MOST_LATE
     np.testing.assert_array_equal(form.encoded(rows)[:, 0], np.arange(len(ROWS)))
 
 
