@@ -1,6 +1,6 @@
 """A published view as plain data and arrays, and back.
 
-A view is a tree of named tuples, of a few objects that consist of their attributes, and of arrays.
+A view is a tree of tuples, of a few objects that consist of their attributes, and of arrays.
 Each node is written as a list that MessagePack can hold. The bytes of arrays are separate, by the
 path of their node; the tree has their type and shape. A value that occurs in several places is
 written once, and is one object again when it is read.
@@ -40,6 +40,7 @@ class _Tag(IntEnum):
     OBJECT = 5
     ARRAY = 6
     AGAIN = 7
+    SEQUENCE = 8  # a tuple of a class of its own
 
 
 class TreeWriter:
@@ -79,10 +80,12 @@ class TreeWriter:
         return [_Tag.OBJECT, _class_name(type(value)), *self._fields(attributes, path)]
 
     def _tuple(self, value: tuple[Any, ...], path: str) -> list[Any]:
-        fields = getattr(value, "_fields", None)
-        if fields is None:
+        if type(value) is tuple:
             return [_Tag.TUPLE, *self._items(value, path)]
         self._number(value)
+        fields = getattr(value, "_fields", None)
+        if fields is None:
+            return [_Tag.SEQUENCE, _class_name(type(value)), *self._items(value, path)]
         named = dict(zip(fields, value, strict=True))
         return [_Tag.RECORD, _class_name(type(value)), *self._fields(named, path)]
 
@@ -161,9 +164,12 @@ class TreeReader:
                 return self._array(type_name, shape, order, path)
             case _Tag.RECORD:
                 fields = self._fields(parts[1:], path, depth)
-                return _find_class(parts[0], record=True)(**fields)
+                return _find_class(parts[0], _Tag.RECORD)(**fields)
+            case _Tag.SEQUENCE:
+                items = self._items(parts[1:], path, depth)
+                return _find_class(parts[0], _Tag.SEQUENCE)(items)
             case _Tag.OBJECT:
-                kind = _find_class(parts[0], record=False)
+                kind = _find_class(parts[0], _Tag.OBJECT)
                 value: object = object.__new__(kind)
                 vars(value).update(self._fields(parts[1:], path, depth))
                 return value
@@ -201,12 +207,12 @@ def _class_name(kind: type[Any]) -> str:
     return f"{kind.__module__}:{kind.__qualname__}"
 
 
-def _find_class(name: str, record: bool) -> type[Any]:
+def _find_class(name: str, tag: _Tag) -> type[Any]:
     """Return the class of a name. Raises WrongTree for any that is no part of a view.
 
     Args:
         name: `module:class`.
-        record: whether it has to be a named tuple, rather than a class of attributes.
+        tag: of the nodes that represent objects of the class.
     """
     module, _, qualname = name.partition(":")
     if not module.startswith(_PACKAGES) or not qualname.isidentifier():
@@ -215,7 +221,12 @@ def _find_class(name: str, record: bool) -> type[Any]:
         kind = getattr(importlib.import_module(module), qualname)
     except (ImportError, AttributeError):
         raise WrongTree(f"{name[:100]!r} is no part of a view of this version") from None
-    is_record = isinstance(kind, type) and issubclass(kind, tuple) and hasattr(kind, "_fields")
-    if not isinstance(kind, type) or is_record is not record:
+    if not isinstance(kind, type) or _tag_of(kind) is not tag:
         raise WrongTree(f"{name[:100]!r} is no part of a view")
     return kind
+
+
+def _tag_of(kind: type[Any]) -> _Tag:
+    if not issubclass(kind, tuple):
+        return _Tag.OBJECT
+    return _Tag.RECORD if hasattr(kind, "_fields") else _Tag.SEQUENCE

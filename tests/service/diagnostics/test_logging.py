@@ -223,10 +223,14 @@ class InProcess:
     def __init__(self, which: Any) -> None:
         self.counts: Requests = {}
         self.app = FastAPI()
-        self.app.add_middleware(
-            Observer, requests=self.counts, logged=which, is_model=lambda name: name == "m"
-        )
         add_problems(self.app)
+        self.app.add_middleware(
+            Observer,
+            requests=self.counts,
+            logged=which,
+            is_model=lambda name: name == "m",
+            failed=self.app.exception_handlers[Exception],  # type: ignore[arg-type]
+        )
 
         @self.app.get("/{name}/{how}")
         async def answer(name: str, how: str) -> str:

@@ -176,7 +176,7 @@ class TestCheck:
         assert (learner.sequence, learner.rows.dimension) == (1, 2)
 
     def test_before_the_first_samples_any_dimension_will_do(self):
-        RowForm(None).check(np.ones((1, 7)))
+        RowForm(None).checked(np.ones((1, 7)))
 
     @settings(max_examples=50)
     @given(

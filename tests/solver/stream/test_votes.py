@@ -41,7 +41,7 @@ def test_a_working_set_has_scores_beside_its_decisions():
     of_two = Predicted(np.zeros(1, np.int64), np.array([0.5]), np.array([[0.5]]), np.array([2.0]))
     coupled = coupled_scores(np.array([[0.25]]), 2).tolist()
     assert HeadAnswer(("a", "b"), [of_two]).vote.scores.tolist() == coupled
-    counted = HeadAnswer(("a", "b", "c"), [said._replace(of_pairs=None)])
+    counted = HeadAnswer(("a", "b", "c"), [said._replace(pairwise=None)])
     assert counted.vote.scores.tolist() == [[2.0, 1.0, 0.0]]
 
 
