@@ -39,12 +39,12 @@ from wolfstream.solver.prepare.named_rows import Rows
 from wolfstream.solver.prepare.row_form import Preparing
 from wolfstream.solver.rows.matrix import Matrix
 from wolfstream.solver.rows.seen import RawRows
-from wolfstream.solver.stream.bank import Bank, BankLearner, BankPicture
+from wolfstream.solver.stream.bank import Bank, BankLearner, BankLearnerView
 from wolfstream.solver.stream.label_past import PREFIX as PAST
 from wolfstream.solver.stream.model import StreamModel
 from wolfstream.solver.stream.reasons import Gradient
 from wolfstream.solver.stream.tree_schedule import FIRST
-from wolfstream.solver.stream.votes import Answer, Heard, Hints
+from wolfstream.solver.stream.votes import Answer, HeadInputs, Hints
 
 NAME: HeadName = "adaptive"
 # Heads that do not vote in it: itself, and one that predicts nothing.
@@ -65,7 +65,7 @@ class BankView(NamedTuple):
         numbers: multiplications of a row.
     """
 
-    model: BankPicture | None
+    model: BankLearnerView | None
     stats: dict[str, Any]
     standing: Standing | None
     numbers: int
@@ -145,12 +145,12 @@ class AdaptiveLearner(WithoutMembers, BankLearner):
         bank, figures = self.current, self.figures()
         if bank is None or figures is None:
             return BankView(None, _STATS, None, 0)
-        picture, learners, nbytes, work = figures
+        model, learners, nbytes, work = figures
         stats = {"learners": learners, "bytes": nbytes, "work_per_sample": work}
         texts = bank.learners.texts
         crossed = 0 if texts is None else COST_OF_CROSSED * texts.of_row
         numbers = self.width * (COST_OF_FUNCTION + learners) + crossed
-        return BankView(picture, stats, self._standing_of(bank), numbers)
+        return BankView(model, stats, self._standing_of(bank), numbers)
 
     def _standing_of(self, bank: Bank) -> Standing:
         """Return the weights and losses of the experts as they were a little earlier.
@@ -212,8 +212,8 @@ def _exercise_trees(spec: ModelSpec, sparse: bool) -> None:
     X[:, 1] = np.arange(len(X)) // 2
     words = np.array([-5.0, -3.0, -1.0])[np.arange(len(X)) % 3]
     raw = RawRows(X, (1,), words[:, None])
-    head.absorb(X, y, Heard({}, None, raw))
-    head.view().predict(X[:1], Heard({}, None, raw.part(slice(0, 1))))
+    head.absorb(X, y, HeadInputs({}, None, raw))
+    head.view().predict(X[:1], HeadInputs({}, None, raw.part(slice(0, 1))))
 
 
 def _exercise_chain(spec: ModelSpec, sparse: bool) -> None:

@@ -29,7 +29,7 @@ from wolfstream.solver.asset.view import AssetView
 from wolfstream.solver.kernels.functions import Kernel
 from wolfstream.solver.rows.matrix import Matrix, n_rows
 from wolfstream.solver.stream.labels import Label, key_of
-from wolfstream.solver.stream.paper_learners import AssetPicture, new_asset
+from wolfstream.solver.stream.paper_learners import AssetLearnerView, new_asset
 from wolfstream.solver.stream.parameters import AssetParameters
 from wolfstream.solver.stream.reasons import Gradient
 from wolfstream.solver.stream.votes import Answer
@@ -77,7 +77,7 @@ class MachinesView(NamedTuple):
         """Return codes or values, and decisions, of finite rows. Raises InvalidSamples."""
         assert self.model is not None
         check_norms(X, self.square_norm_limit)
-        return AssetPicture(self.model, self.features).predict(X)
+        return AssetLearnerView(self.model, self.features).predict(X)
 
     def pulls(self, _: Matrix, wanted: int, other: int) -> None:
         """Return None: ASSET has no members."""
@@ -85,7 +85,7 @@ class MachinesView(NamedTuple):
     def gradient(self, x: Float64Array, direction: Float64Array, _: object = None) -> Gradient:
         """See `solver.stream.class_head.LearnerView`."""
         assert self.model is not None
-        return AssetPicture(self.model, self.features).gradient(x, direction)
+        return AssetLearnerView(self.model, self.features).gradient(x, direction)
 
     def cost(self, rows: int, entries: int) -> int:
         """Return the number of multiplications of a prediction; see `HeadView.cost`."""

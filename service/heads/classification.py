@@ -22,13 +22,13 @@ from wolfstream.solver.calibration.costs import cheapest
 from wolfstream.solver.rows.matrix import Matrix, take_rows
 from wolfstream.solver.rows.sample_weights import Weights, weights_of
 from wolfstream.solver.rows.seen import Seen
-from wolfstream.solver.stream.bank import BankPicture
+from wolfstream.solver.stream.bank import BankLearnerView
 from wolfstream.solver.stream.chain import Chain, chained
 from wolfstream.solver.stream.class_head import ClassHead, ClassHeadView
 from wolfstream.solver.stream.explanations import Contest
 from wolfstream.solver.stream.labels import LabelKey, key_of, text_of
 from wolfstream.solver.stream.reasons import MemberPulls, Slope
-from wolfstream.solver.stream.votes import NOTHING_HEARD, HeadAnswer, Heard
+from wolfstream.solver.stream.votes import NO_INPUTS, HeadAnswer, HeadInputs
 
 L = TypeVar("L", bound=ClassLearner)
 
@@ -109,13 +109,13 @@ class ClassificationView(NamedTuple):
         """The order of the decisions."""
         return {"classes": list(self.classes)}
 
-    def predict(self, X: Matrix, heard: Heard = NOTHING_HEARD) -> Predictions:
+    def predict(self, X: Matrix, inputs: HeadInputs = NO_INPUTS) -> Predictions:
         """Return labels and decisions for finite rows. Raises Untrained, InvalidSamples."""
         if self.lacks:
             raise Untrained(f"the head {self.lacks}")
-        return self._predictions(self.head.predict(X, heard))
+        return self._predictions(self.head.predict(X, inputs))
 
-    def chained(self, chain: Chain, bank: BankPicture, rows: Seen) -> Predictions:
+    def chained(self, chain: Chain, bank: BankLearnerView, rows: Seen) -> Predictions:
         """Return the predictions of a bank's head by its chain, for dense prepared rows."""
         return self._predictions(chained(chain, self.head._replace(learner=bank), rows))
 
@@ -133,10 +133,10 @@ class ClassificationView(NamedTuple):
         return self.head.pulls(x, wanted, other)
 
     def slope(
-        self, x: Float64Array, direction: Float64Array, heard: Heard = NOTHING_HEARD
+        self, x: Float64Array, direction: Float64Array, inputs: HeadInputs = NO_INPUTS
     ) -> Slope:
         """See `HeadView`."""
-        return self.head.slope(x, direction, heard)
+        return self.head.slope(x, direction, inputs)
 
     def probabilities(self, head_answer: HeadAnswer) -> dict[str, Any]:
         """See `HeadView`."""
@@ -211,7 +211,7 @@ class ClassificationHead(Generic[L]):
         self,
         X: Matrix,
         y: Targets,
-        heard: Heard = NOTHING_HEARD,
+        inputs: HeadInputs = NO_INPUTS,
         weight: Weights = None,
         earlier_predictions: Sequence[Any] | None = None,
     ) -> Answers:
@@ -220,7 +220,7 @@ class ClassificationHead(Generic[L]):
         The log loss leaves out rows with `earlier_predictions`, whose probabilities are not known.
         """
         assert isinstance(y, list)
-        head_answer, codes = self._head.learn(X, y, heard, weight)
+        head_answer, codes = self._head.learn(X, y, inputs, weight)
         predicted = head_answer.prediction
         if earlier_predictions is None:
             self._score.count(codes, predicted, head_answer.probability)

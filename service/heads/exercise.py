@@ -14,7 +14,7 @@ from wolfstream.service.spec.model import ModelSpec
 from wolfstream.solver.arrays import Float64Array
 from wolfstream.solver.prepare.named_rows import NameTable, named_rows
 from wolfstream.solver.rows.matrix import Matrix, take_rows
-from wolfstream.solver.stream.votes import Heard
+from wolfstream.solver.stream.votes import HeadInputs
 
 KERNELS = ("rbf", "polynomial", "linear")
 
@@ -50,6 +50,6 @@ def _use(head: Head, restored: Head, X: Matrix, y: Targets) -> None:
     few, many = take_rows(X, slice(0, 5)), take_rows(X, slice(0, len(y) - 1))
     for rows in (take_rows(X, slice(0, 1)), few, many):
         head.view().predict(rows)
-        head.view().predict(rows, Heard({}, in_turn=True))
+        head.view().predict(rows, HeadInputs({}, in_turn=True))
     restored.restore(*head.state())
     restored.absorb(few, y[:5])

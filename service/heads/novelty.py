@@ -34,7 +34,7 @@ from wolfstream.solver.stream.labels import LabelKey
 from wolfstream.solver.stream.novelty_learner import NoveltyLearner
 from wolfstream.solver.stream.reasons import Slope
 from wolfstream.solver.stream.value_head import Values
-from wolfstream.solver.stream.votes import NOTHING_HEARD, HeadAnswer, Heard
+from wolfstream.solver.stream.votes import NO_INPUTS, HeadAnswer, HeadInputs
 from wolfstream.solver.working_set.ball import OnlineBall, novelty_of
 from wolfstream.solver.working_set.view import WorkingSetView
 
@@ -89,7 +89,7 @@ class NoveltyView(NoClasses):
         """Why it cannot be asked for predictions."""
         return "predicts nothing: it scores how new rows are, next to another head's predictions"
 
-    def predict(self, _: Matrix, _heard: Heard = NOTHING_HEARD) -> Predictions:
+    def predict(self, _: Matrix, _inputs: HeadInputs = NO_INPUTS) -> Predictions:
         """Raise Untrained."""
         raise Untrained(f"the head {self.lacks}")
 
@@ -102,7 +102,7 @@ class NoveltyView(NoClasses):
         raise Untrained(f"the head {self.lacks}")
 
     def slope(
-        self, _: Float64Array, _direction: Float64Array, _heard: Heard = NOTHING_HEARD
+        self, _: Float64Array, _direction: Float64Array, _inputs: HeadInputs = NO_INPUTS
     ) -> Slope:
         """Raise Untrained."""
         raise Untrained(f"the head {self.lacks}")
@@ -155,12 +155,12 @@ class NoveltyHead:
         self,
         X: Matrix,
         y: Targets,
-        heard: Heard = NOTHING_HEARD,
+        inputs: HeadInputs = NO_INPUTS,
         weight: Weights = None,
         earlier_predictions: Sequence[Any] | None = None,
     ) -> Answers:
         """Score rows, then learn them, in order; live and in replay."""
-        del heard, earlier_predictions
+        del inputs, earlier_predictions
         scores = self._learner.judge(X, np.zeros(len(y)), weight)
         column = [value if value == value else None for value in scores.tolist()]
         blank: list[Any] = [None] * len(y)

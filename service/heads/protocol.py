@@ -21,7 +21,7 @@ from wolfstream.solver.rows.sample_weights import Weights
 from wolfstream.solver.stream.explanations import Contest
 from wolfstream.solver.stream.labels import LabelKey
 from wolfstream.solver.stream.reasons import MemberPulls, Slope
-from wolfstream.solver.stream.votes import NOTHING_HEARD, HeadAnswer, Heard
+from wolfstream.solver.stream.votes import NO_INPUTS, HeadAnswer, HeadInputs
 
 
 class HeadView(Protocol):
@@ -78,10 +78,10 @@ class HeadView(Protocol):
     def lacks(self) -> str:
         """Why it cannot predict yet, such as "has met no sample: one is needed"; "" if it can."""
 
-    def predict(self, X: Matrix, heard: Heard = NOTHING_HEARD, /) -> Predictions:
+    def predict(self, X: Matrix, inputs: HeadInputs = NO_INPUTS, /) -> Predictions:
         """Return predictions and decisions for finite rows. Raises Untrained, InvalidSamples.
 
-        heard: the votes of the other heads on the rows, and the rows' texts, if this head listens.
+        inputs: the votes of the other heads on the rows, and the rows' texts, if this head listens.
         """
 
     def probabilities(self, head_answer: HeadAnswer, /) -> dict[str, Any]:
@@ -111,7 +111,7 @@ class HeadView(Protocol):
     def pulls(self, x: Matrix, wanted: int, other: int, /) -> MemberPulls | None:
         """See `solver.stream.explanations.ExplainableHead`."""
 
-    def slope(self, x: Float64Array, direction: Float64Array, heard: Heard, /) -> Slope:
+    def slope(self, x: Float64Array, direction: Float64Array, inputs: HeadInputs, /) -> Slope:
         """See `solver.stream.reasons.DifferentiableHead`."""
 
     def cost(self, rows: int, entries: int) -> int:
@@ -152,7 +152,7 @@ class Head(Protocol):
         self,
         X: Matrix,
         y: Targets,
-        heard: Heard = NOTHING_HEARD,
+        inputs: HeadInputs = NO_INPUTS,
         weight: Weights = None,
         earlier_predictions: Sequence[Any] | None = None,
         /,
@@ -162,7 +162,7 @@ class Head(Protocol):
         Args:
             X: rows, (n, d).
             y: labels or targets, (n,).
-            heard: the votes of the other heads before they learned each row, and the rows' texts,
+            inputs: the votes of the other heads before they learned each row, and the rows' texts,
                 if this head listens.
             weight: how much each sample counts in what is learned, (n,); in scores each counts
                 once.
@@ -192,6 +192,6 @@ class HeadWithPredictions(NamedTuple):
     head: Head
     earlier_predictions: Sequence[Any]
 
-    def absorb(self, X: Matrix, y: Targets, heard: Heard, weight: Weights, /) -> Answers:
+    def absorb(self, X: Matrix, y: Targets, inputs: HeadInputs, weight: Weights, /) -> Answers:
         """Let the head learn, and its score count what it predicted then."""
-        return self.head.absorb(X, y, heard, weight, self.earlier_predictions)
+        return self.head.absorb(X, y, inputs, weight, self.earlier_predictions)

@@ -24,7 +24,7 @@ from wolfstream.solver.rows.seen import Seen
 from wolfstream.solver.stream.labels import LabelKey
 from wolfstream.solver.stream.reasons import Slope
 from wolfstream.solver.stream.value_head import ValueHead, ValueHeadView
-from wolfstream.solver.stream.votes import NOTHING_HEARD, HeadAnswer, Heard
+from wolfstream.solver.stream.votes import NO_INPUTS, HeadAnswer, HeadInputs
 
 
 @dataclass(frozen=True, eq=False)
@@ -59,14 +59,14 @@ class RegressionView(ValueView):
         """Why it cannot predict yet; "" if it can."""
         return "has met no sample: one is needed" if self.learner.model is None else ""
 
-    def predict(self, X: Matrix, heard: Heard = NOTHING_HEARD) -> Predictions:
+    def predict(self, X: Matrix, inputs: HeadInputs = NO_INPUTS) -> Predictions:
         """Return each number as prediction and as decision.
 
         Raises Untrained, InvalidSamples, and ServerFailed where a learner of others says none.
         """
         if self.lacks:
             raise Untrained(f"the head {self.lacks}")
-        head_answer = self.head.predict(X, heard)
+        head_answer = self.head.predict(X, inputs)
         if np.isnan(head_answer.prediction).any():
             row = int(np.isnan(head_answer.prediction).argmax())
             raise ServerFailed(
@@ -81,10 +81,10 @@ class RegressionView(ValueView):
         return interval_of(self.head.confidence_of(head_answer), head_answer, confidence)
 
     def slope(
-        self, x: Float64Array, direction: Float64Array, heard: Heard = NOTHING_HEARD
+        self, x: Float64Array, direction: Float64Array, inputs: HeadInputs = NO_INPUTS
     ) -> Slope:
         """See `HeadView`."""
-        return self.head.slope(x, direction, heard)
+        return self.head.slope(x, direction, inputs)
 
     def cost(self, rows: int, entries: int) -> int:
         """Return the number of multiplications of a prediction; see `HeadView.cost`."""
@@ -116,13 +116,13 @@ class RegressionHead:
         self,
         X: Matrix,
         y: Targets,
-        heard: Heard = NOTHING_HEARD,
+        inputs: HeadInputs = NO_INPUTS,
         weight: Weights = None,
         earlier_predictions: Sequence[Any] | None = None,
     ) -> Answers:
         """Learn samples in order, each after it was predicted; the same live and in replay."""
         assert not isinstance(y, list)
-        head_answer = self._head.absorb(X, y, heard, weight)
+        head_answer = self._head.absorb(X, y, inputs, weight)
         predicted = head_answer.prediction
         judged = predicted
         if earlier_predictions is not None:

@@ -19,7 +19,7 @@ from wolfstream.solver.kernels.functions import Kernel
 from wolfstream.solver.rows.matrix import Matrix
 from wolfstream.solver.rows.sample_weights import Weights
 from wolfstream.solver.simplex.steps import STEP_NAMES
-from wolfstream.solver.stream.paper_learners import ValueSetPicture
+from wolfstream.solver.stream.paper_learners import ValueSetLearnerView
 from wolfstream.solver.stream.votes import Answer
 from wolfstream.solver.working_set.regression import RegressionSet, ValuesAbsorbed
 
@@ -88,13 +88,13 @@ class RegressionSetLearner(HeadLearner[RegressionSet]):
         """Return a view of the set as it is now."""
         learner = self.current
         stats: dict[str, Any] = {"size": 0, "support_vectors": 0, **NO_CERTIFICATE}
-        model = picture = None
+        model = learner_view = None
         if learner.seen:
             model = learner.view()
-            picture = ValueSetPicture(model)
+            learner_view = ValueSetLearnerView(model)
             stats = set_stats(model, learner.summary(model), 0)
         limit = self.square_norm_limit()
-        return SetView(model, picture, stats | self.estimated_widths, limit, Sequences())
+        return SetView(model, learner_view, stats | self.estimated_widths, limit, Sequences())
 
 
 def build(spec: ModelSpec) -> RegressionHead:

@@ -46,7 +46,7 @@ from wolfstream.solver.semiparametric.view import (
 from wolfstream.solver.stream.labels import LabelKey
 from wolfstream.solver.stream.reasons import Slope
 from wolfstream.solver.stream.value_head import Values
-from wolfstream.solver.stream.votes import NOTHING_HEARD, HeadAnswer, Heard
+from wolfstream.solver.stream.votes import NO_INPUTS, HeadAnswer, HeadInputs
 
 # The numbers in a full window, at most: 128 MB.
 LARGEST_WINDOW_NUMBERS = 1 << 24
@@ -87,17 +87,17 @@ class FittedView(ValueView):
         """Why it cannot predict yet; "" if it can."""
         return "has not been fitted yet: a refit of its window is needed" if not self.model else ""
 
-    def predict(self, X: Matrix, heard: Heard = NOTHING_HEARD) -> Predictions:
+    def predict(self, X: Matrix, inputs: HeadInputs = NO_INPUTS) -> Predictions:
         """Return each number as prediction and as decision. Raises Untrained, InvalidSamples."""
         if self.model is None:
             raise Untrained(f"the head {self.lacks}")
         check_norms(_dense(X), kernel_limit(self.model.kernel))
-        del heard
+        del inputs
         values = Values(predict_semiparametric(self.model, X))
         prediction = values.prediction.tolist()
         return Predictions(prediction, list(prediction), HeadAnswer(None, [values]))
 
-    def slope(self, x: Float64Array, direction: Float64Array, _: Heard = NOTHING_HEARD) -> Slope:
+    def slope(self, x: Float64Array, direction: Float64Array, _: HeadInputs = NO_INPUTS) -> Slope:
         """See `HeadView`."""
         assert self.model is not None
         return Slope(direction[0] * value_gradient(self.model, x), {})
@@ -164,13 +164,13 @@ class SemiparametricHead:
         self,
         X: Matrix,
         y: Targets,
-        heard: Heard = NOTHING_HEARD,
+        inputs: HeadInputs = NO_INPUTS,
         weight: Weights = None,
         earlier_predictions: Sequence[Any] | None = None,
     ) -> Answers:
         """Judge the fit on samples, then add them to the window; live and in replay."""
         assert not isinstance(y, list)
-        del heard
+        del inputs
         rows = _dense(X)
         predicted = self._predictions(rows)
         judged = predicted

@@ -27,7 +27,7 @@ _ROUNDED = (
 )
 
 
-class Picture(Protocol):
+class SetLearner(Protocol):
     """An immutable view of a set, as a learner of a stream's model."""
 
     def predict(self, X: Matrix, /) -> Answer:
@@ -45,14 +45,14 @@ class SetView(NamedTuple):
 
     Attributes:
         model: the solver's view; None before the first sample.
-        picture: predicts; None before the first sample.
+        learner: predicts; None before the first sample.
         stats: for the description.
         square_norm_limit: bound on ||x||^2 of a row.
         sequences: of the model, at which the samples came.
     """
 
     model: WorkingSetView | None
-    picture: Picture | None
+    learner: SetLearner | None
     stats: dict[str, Any]
     square_norm_limit: float
     sequences: Sequences
@@ -72,22 +72,22 @@ class SetView(NamedTuple):
 
     def predict(self, X: Matrix, _: object = None) -> Answer:
         """Return codes or values, and decisions, of finite rows. Raises InvalidSamples."""
-        assert self.picture is not None
+        assert self.learner is not None
         check_norms(X, self.square_norm_limit)
-        return self.picture.predict(X)
+        return self.learner.predict(X)
 
     def pulls(self, x: Matrix, wanted: int, other: int) -> MemberPulls | None:
         """See `solver.stream.class_head.LearnerView`."""
-        assert self.picture is not None
-        pulls = self.picture.pulls(x, wanted, other)
+        assert self.learner is not None
+        pulls = self.learner.pulls(x, wanted, other)
         if pulls is None:
             return None
         return pulls._replace(sequence=self.sequences.of(pulls.sequence - 1))
 
     def gradient(self, x: Float64Array, direction: Float64Array, _: object = None) -> Gradient:
         """See `solver.stream.class_head.LearnerView`."""
-        assert self.picture is not None
-        return self.picture.gradient(x, direction)
+        assert self.learner is not None
+        return self.learner.gradient(x, direction)
 
     def cost(self, rows: int, entries: int) -> int:
         """Return the number of multiplications of a prediction; see `HeadView.cost`."""

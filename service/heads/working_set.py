@@ -41,7 +41,7 @@ from wolfstream.solver.rows.matrix import Matrix, take_rows
 from wolfstream.solver.rows.sample_weights import Weights
 from wolfstream.solver.simplex.steps import STEP_NAMES
 from wolfstream.solver.stream.labels import key_of
-from wolfstream.solver.stream.paper_learners import SetPicture, new_working_set
+from wolfstream.solver.stream.paper_learners import SetLearnerView, new_working_set
 from wolfstream.solver.stream.parameters import SetParameters
 from wolfstream.solver.stream.votes import Answer
 from wolfstream.solver.working_set.answers import Absorbed
@@ -129,13 +129,13 @@ class SetLearner(HeadLearner[WorkingSet]):
     def view(self) -> SetView:
         """Return a view of the set as it is now."""
         model: WorkingSetView | None = None
-        picture: SetPicture | None = None
+        learner: SetLearnerView | None = None
         stats: dict[str, Any] = {"size": 0, "support_vectors": 0, **NO_CERTIFICATE}
         if (figures := self.figures()) is not None:
-            picture, model, summary, past_nbytes, work = figures
+            learner, model, summary, past_nbytes, work = figures
             stats = set_stats(model, summary, past_nbytes) | {"search_work_per_sample": work}
         limit = self.square_norm_limit()
-        return SetView(model, picture, stats | self.estimated_widths, limit, self._sequences.view())
+        return SetView(model, learner, stats | self.estimated_widths, limit, self._sequences.view())
 
     def state(self) -> tuple[dict[str, Any], dict[str, NDArray[Any]]]:
         """Return plain data and arrays, from which `restore` goes on bit for bit."""

@@ -14,9 +14,9 @@ from wolfstream.service.model.published import ModelView
 from wolfstream.service.spec.heads import HeadName
 from wolfstream.solver.rows.matrix import SparseRows
 from wolfstream.solver.rows.seen import Seen
-from wolfstream.solver.stream.bank import BankPicture
+from wolfstream.solver.stream.bank import BankLearnerView
 from wolfstream.solver.stream.chain import Chain, chain_of, is_compiled
-from wolfstream.solver.stream.paper_learners import SetPicture
+from wolfstream.solver.stream.paper_learners import SetLearnerView
 
 _VOTER: HeadName = "working_set"
 
@@ -25,7 +25,7 @@ class _BankChain(NamedTuple):
     """A view's head of a bank, and the chain by which the head predicts."""
 
     view: ClassificationView
-    bank: BankPicture
+    bank: BankLearnerView
     chain: Chain
 
 
@@ -59,12 +59,12 @@ def _bank_chain(published: ModelView) -> _BankChain | None:
     set_view, bank_view = voter.learner, view.learner
     if not isinstance(set_view, SetView) or not isinstance(bank_view, BankView):
         return None
-    if not isinstance(set_view.picture, SetPicture) or bank_view.model is None:
+    if not isinstance(set_view.learner, SetLearnerView) or bank_view.model is None:
         return None
     voters = [name for name in view.head.voters if name in heads and not heads[name].lacks]
     if voters != [_VOTER] or view.lacks:
         return None
     bank = bank_view.model
-    voter_head = voter.head._replace(learner=set_view.picture)
+    voter_head = voter.head._replace(learner=set_view.learner)
     chain = chain_of(_VOTER, voter_head, view.head._replace(learner=bank))
     return None if chain is None else _BankChain(view, bank, chain)

@@ -20,8 +20,8 @@ from wolfstream.solver.rows.matrix import Matrix
 from wolfstream.solver.rows.seen import Seen
 from wolfstream.solver.stream.explanations import explanations
 from wolfstream.solver.stream.rows import RowsView
-from wolfstream.solver.stream.turns import heard_by
-from wolfstream.solver.stream.votes import Heard
+from wolfstream.solver.stream.turns import inputs_of
+from wolfstream.solver.stream.votes import HeadInputs
 
 
 class ModelView(NamedTuple):
@@ -51,7 +51,7 @@ class ModelView(NamedTuple):
 
         Raises Untrained, InvalidSamples.
         """
-        return self.with_beside(self.heads[head].predict(rows.X, self._heard(head, rows)), rows)
+        return self.with_beside(self.heads[head].predict(rows.X, self._inputs(head, rows)), rows)
 
     def with_beside(self, predictions: Predictions, rows: Seen) -> Predictions:
         """Return predictions with the columns of heads that predict nothing."""
@@ -92,7 +92,7 @@ class ModelView(NamedTuple):
     def _explained(
         self, head: HeadName, question: Question, rows: Seen, predictions: Predictions
     ) -> list[dict[str, Any]]:
-        heard, view = self._heard(head, rows), self.heads[head]
+        inputs, view = self._inputs(head, rows), self.heads[head]
         explained_rows = explanations(
             head,
             self.heads,
@@ -100,18 +100,18 @@ class ModelView(NamedTuple):
             question.rows,
             rows,
             predictions.head_answer,
-            heard,
-            lambda other: view.predict(other.X, self._heard(head, other)).head_answer,
+            inputs,
+            lambda other: view.predict(other.X, self._inputs(head, other)).head_answer,
         )
         return [explained(view, explanation, question.explain) for explanation in explained_rows]
 
-    def _heard(self, head: HeadName, rows: Seen) -> Heard:
+    def _inputs(self, head: HeadName, rows: Seen) -> HeadInputs:
         """Return the other heads' votes on rows, and the rows' texts, if this head listens."""
 
         def ask(name: HeadName) -> Predictions | None:
             return prediction_of(self.heads[name], rows.X)
 
-        return heard_by(head, self.heads, LISTENERS, ask, rows)
+        return inputs_of(head, self.heads, LISTENERS, ask, rows)
 
     def cost(self, head: HeadName, rows: int, entries: int) -> int:
         """Return the number of multiplications of a prediction; see `HeadView.cost`."""

@@ -33,7 +33,7 @@ LAGS = 3
 
 
 class ValueView(NamedTuple):
-    """An immutable picture of a regressor for predictions by other threads.
+    """An immutable view of a regressor for predictions by other threads.
 
     units: of the targets. last, lags: the values before the next row, (LAGS,), and standardised,
     (1, LAGS), where they are used.

@@ -1,4 +1,4 @@
-"""What a bank answers: of samples just before it learns them, and by a published picture."""
+"""What a bank answers: of samples just before it learns them, and by a published view."""
 
 from collections.abc import Sequence
 from typing import NamedTuple
@@ -49,7 +49,7 @@ def joined(parts: Sequence[ClassAnswers], classes: int) -> ClassAnswers:
 
 
 class ClassView(NamedTuple):
-    """An immutable picture of a classifier for predictions by other threads."""
+    """An immutable view of a classifier for predictions by other threads."""
 
     inputs: InputView
     learners: LearnersView

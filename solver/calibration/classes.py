@@ -49,7 +49,7 @@ _PHASE, _PHASE_OF_LOGS = 80, 208
 
 
 class ClassConfidence:
-    """An immutable picture of a calibration.
+    """An immutable view of a calibration.
 
     scaling: None if scores are logarithms of probabilities. misses: alpha of each confidence.
     recent: (ROWS, at most 1,000) columns of the last rows. totals: over all rows. ranking: how
@@ -115,7 +115,7 @@ class ClassCalibration:
 
     def __init__(self, *, log_scores: bool = False) -> None:
         self._log_scores = log_scores
-        self._picture = _nothing()
+        self._view = _nothing()
         # Decisions that the scaling is fitted to.
         self._scores, self._codes = np.empty((0, 0)), np.empty(0, np.int64)
         # The first `_held` wait for the next point, as wide as the widest of them. Room grows with
@@ -155,7 +155,7 @@ class ClassCalibration:
 
     def view(self) -> ClassConfidence:
         """As of the last point; nothing changes it."""
-        return self._picture
+        return self._view
 
     def _take_in(self) -> None:
         """Judge what waits by what was known before, then learn from it."""
@@ -167,13 +167,13 @@ class ClassCalibration:
         scores, codes = scores[valid], codes[valid]
         if not len(codes):
             return
-        old = self._picture
+        old = self._view
         limits = thresholds(np.sort(old.recent[SCORE]), old.misses)
         probability = old.probabilities(scores)
         calibrated, plain = judged(probability, codes, limits)
         columns = calibrated.columns()
         scaling = None if self._log_scores else self._fitted(scores, codes)
-        self._picture = ClassConfidence(
+        self._view = ClassConfidence(
             scaling,
             adapted(old.misses, plain),
             appended(old.recent, columns, RECENT),
@@ -195,29 +195,29 @@ class ClassCalibration:
         self._scores = np.concatenate([_widened(self._scores[kept], width), scores[met]])
         self._codes = np.concatenate([self._codes[kept], codes[met]])
         if not len(self._codes):
-            return self._picture.scaling
-        return fitted(self._picture.scaling, self._scores, self._codes)
+            return self._view.scaling
+        return fitted(self._view.scaling, self._scores, self._codes)
 
     def state(self) -> dict[str, NDArray[Any]]:
         """Plain arrays from which `restore` goes on bit for bit."""
-        picture = self._picture
+        view = self._view
         waiting, waiting_codes = self._of_waiting(self._scores.shape[1])
         arrays: dict[str, NDArray[Any]] = {
-            "samples": np.array([picture.totals.samples, self._seen, self._held], np.int64),
-            "sums": picture.totals.sums,
-            "bins": picture.totals.bins,
-            "misses": picture.misses,
-            "recent": picture.recent,
+            "samples": np.array([view.totals.samples, self._seen, self._held], np.int64),
+            "sums": view.totals.sums,
+            "bins": view.totals.bins,
+            "misses": view.misses,
+            "recent": view.recent,
             "scores": _without_nan(self._scores),
             "codes": self._codes,
             "waiting": _without_nan(waiting),
             "waiting_codes": waiting_codes,
-            "ranking": picture.ranking.counts,
-            "ranking_bins": picture.ranking.bins,
-            "ranking_codes": picture.ranking.codes,
+            "ranking": view.ranking.counts,
+            "ranking_bins": view.ranking.bins,
+            "ranking_codes": view.ranking.codes,
         }
-        if picture.scaling is not None:
-            arrays["scaling"] = np.array([picture.scaling.slope, *picture.scaling.offset])
+        if view.scaling is not None:
+            arrays["scaling"] = np.array([view.scaling.slope, *view.scaling.offset])
         return {name: array.copy() for name, array in arrays.items()}
 
     def restore(self, state: Mapping[str, NDArray[Any]]) -> None:
@@ -230,9 +230,7 @@ class ClassCalibration:
         totals = Totals(judged_so_far, arrays["sums"], arrays["bins"])
         names = "ranking", "ranking_bins", "ranking_codes"
         ranking = Ranking(*(arrays[name] for name in names))
-        self._picture = ClassConfidence(
-            scaling, arrays["misses"], arrays["recent"], totals, ranking
-        )
+        self._view = ClassConfidence(scaling, arrays["misses"], arrays["recent"], totals, ranking)
         self._scores, self._codes = _with_nan(arrays["scores"]), arrays["codes"]
         self._waiting, self._waiting_codes = np.empty((0, 0)), np.empty(0, np.int64)
         if self._held:

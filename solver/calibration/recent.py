@@ -11,7 +11,7 @@ T = TypeVar("T", bound="np.generic[Any]")
 def appended(recent: NDArray[T], columns: NDArray[T], most: int) -> NDArray[T]:
     """(rows, at most `most`): the columns so far and more of them, the oldest first and left out.
 
-    A new array, so that pictures may share the one of before.
+    A new array, so that views may share the one of before.
     """
     kept = recent[:, max(0, recent.shape[1] + columns.shape[1] - most) :]
     return np.concatenate([kept, columns[:, -most:]], axis=1)

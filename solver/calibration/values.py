@@ -29,7 +29,7 @@ _ROWS = 1 + _LEVELS
 
 
 class ValueConfidence:
-    """An immutable picture of a calibration.
+    """An immutable view of a calibration.
 
     misses: alpha of each confidence. recent: (1 + confidences, at most 1,000) of the last targets.
     samples, sums: how many targets there were, and of how many each interval had them. widths:
@@ -83,7 +83,7 @@ class ValueCalibration:
 
     def __init__(self) -> None:
         nothing = np.zeros(_LEVELS), np.zeros((2, _LEVELS))
-        self._picture = ValueConfidence(first_misses(), np.empty((_ROWS, 0)), 0, *nothing)
+        self._view = ValueConfidence(first_misses(), np.empty((_ROWS, 0)), 0, *nothing)
         self._waiting: list[Float64Array] = []
         self._held = 0
 
@@ -95,7 +95,7 @@ class ValueCalibration:
             distance = distance[valid]
         start = 0
         while start < len(distance):
-            room = until_next(self._picture.samples) - self._held
+            room = until_next(self._view.samples) - self._held
             self._waiting.append(distance[start : start + room])
             self._held += len(self._waiting[-1])
             if len(distance) - start >= room:
@@ -104,20 +104,20 @@ class ValueCalibration:
 
     def view(self) -> ValueConfidence:
         """As of the last point; nothing changes it."""
-        return self._picture
+        return self._view
 
     def _take_in(self) -> None:
         """Judge what waits by what was known before, then learn from it."""
         distance = np.concatenate(self._waiting)
         self._waiting, self._held = [], 0
-        old = self._picture
+        old = self._view
         limits = thresholds(np.sort(old.recent[0]), old.misses)
         # An interval without width has its own prediction.
         covered = (distance <= np.maximum(limits, 0.0)[:, None]).astype(np.float64)
         plain = (distance <= limits[:, None]).astype(np.float64)
         bounded = np.where(np.isfinite(limits), len(distance), 0.0)
         width = np.where(np.isfinite(limits), 2.0 * np.maximum(limits, 0.0), 0.0)
-        self._picture = ValueConfidence(
+        self._view = ValueConfidence(
             adapted(old.misses, plain),
             appended(old.recent, np.vstack([distance, covered]), RECENT),
             old.samples + len(distance),
@@ -127,20 +127,20 @@ class ValueCalibration:
 
     def state(self) -> dict[str, NDArray[Any]]:
         """Plain arrays from which `restore` goes on bit for bit."""
-        picture = self._picture
+        view = self._view
         return {
-            "samples": np.array([picture.samples, picture.samples, self._held], np.int64),
-            "sums": picture.sums.copy(),
-            "widths": picture.widths.copy(),
-            "misses": picture.misses.copy(),
-            "recent": picture.recent.copy(),
+            "samples": np.array([view.samples, view.samples, self._held], np.int64),
+            "sums": view.sums.copy(),
+            "widths": view.widths.copy(),
+            "misses": view.misses.copy(),
+            "recent": view.recent.copy(),
             "waiting": np.concatenate([np.empty(0), *self._waiting]),
         }
 
     def restore(self, state: Mapping[str, NDArray[Any]]) -> None:
         """Take over a state."""
         arrays = {name: np.array(array) for name, array in state.items()}
-        self._picture = ValueConfidence(
+        self._view = ValueConfidence(
             arrays["misses"],
             arrays["recent"],
             int(arrays["samples"][0]),

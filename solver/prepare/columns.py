@@ -75,7 +75,7 @@ def own_codes(slots: int) -> int:
 
 
 class PreparationView(NamedTuple):
-    """An immutable picture of a preparation, for rows that are only asked about."""
+    """An immutable view of a preparation, for rows that are only asked about."""
 
     layout: Layout
     moments: Moments

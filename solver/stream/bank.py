@@ -71,7 +71,7 @@ class Bank(Protocol):
         """Take over a state."""
 
 
-class BankPicture(NamedTuple):
+class BankLearnerView(NamedTuple):
     """An immutable view of a bank that has learned a sample; a `LearnerView`.
 
     class_weight: (K,) of the classes in its predictions; None without. trees: that join its
@@ -154,11 +154,11 @@ class BankPicture(NamedTuple):
 class BankFigures(NamedTuple):
     """A bank that has learned a sample, and figures for its description.
 
-    picture: the view to predict with. learners: how many there are. work: multiplications of one
+    view: to predict with. learners: how many there are. work: multiplications of one
     more sample.
     """
 
-    picture: BankPicture
+    view: BankLearnerView
     learners: int
     nbytes: int
     work: int
@@ -308,12 +308,12 @@ class BankLearner:
         bank.restore(with_experts(state, bank.state(), at, count) if count else state)
         self.texts, self.current = texts, bank
 
-    def picture(self) -> BankPicture | None:
+    def learner_view(self) -> BankLearnerView | None:
         """Return the bank as it is now; None before the first sample."""
         if self.current is None or not self.current.samples:
             return None
         weights = self.class_weights
-        return BankPicture(
+        return BankLearnerView(
             self.current.view(),
             None if weights is None else weights.now(),
             None if self.trees is None else self.trees.view(),
@@ -322,12 +322,12 @@ class BankLearner:
 
     def figures(self) -> BankFigures | None:
         """Return the bank's figures; None before the first sample."""
-        picture, bank = self.picture(), self.current
-        if picture is None or bank is None:
+        view, bank = self.learner_view(), self.current
+        if view is None or bank is None:
             return None
-        kinds = len(bank.kinds) + (0 if picture.trees is None else len(picture.trees.kinds))
-        kinds += 0 if picture.past is None or self.past is None else len(self.past.kinds)
-        return BankFigures(picture, kinds, *self._cost_of(bank))
+        kinds = len(bank.kinds) + (0 if view.trees is None else len(view.trees.kinds))
+        kinds += 0 if view.past is None or self.past is None else len(self.past.kinds)
+        return BankFigures(view, kinds, *self._cost_of(bank))
 
     def _cost_of(self, bank: Bank) -> tuple[int, int]:
         """Memory and work, which change with a new class, or at a chunk's end."""

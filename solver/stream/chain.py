@@ -27,9 +27,9 @@ from wolfstream.solver.compiled import compiled
 from wolfstream.solver.held import Words, held, hold, key_of, room
 from wolfstream.solver.kernels.row_values import StoredRows
 from wolfstream.solver.rows.seen import Seen
-from wolfstream.solver.stream.bank import BankPicture
+from wolfstream.solver.stream.bank import BankLearnerView
 from wolfstream.solver.stream.class_head import ClassHeadView
-from wolfstream.solver.stream.paper_learners import SetPicture
+from wolfstream.solver.stream.paper_learners import SetLearnerView
 from wolfstream.solver.stream.value_head import ValueHeadView
 from wolfstream.solver.stream.votes import HeadAnswer
 from wolfstream.solver.working_set.auto_widths import TimedView
@@ -106,7 +106,7 @@ def chain_of(name: str, voter: ClassHeadView, bank: ClassHeadView) -> Chain | No
     name: of the voter, a working set: the only one that has a vote in the bank.
     """
     set_view, bank_view = voter.learner, bank.learner
-    if not isinstance(set_view, SetPicture) or not isinstance(bank_view, BankPicture):
+    if not isinstance(set_view, SetLearnerView) or not isinstance(bank_view, BankLearnerView):
         return None
     timed, model = set_view.view, bank_view.model
     if not isinstance(timed, TimedView) or not isinstance(model, ClassView):
@@ -175,7 +175,7 @@ def chained(chain: Chain, bank: ClassHeadView | ValueHeadView, rows: Seen) -> He
     """Return the answers of the bank's head by its chain about dense rows."""
     assert isinstance(rows.X, np.ndarray)
     assert isinstance(bank, ClassHeadView)
-    assert isinstance(bank.learner, BankPicture)
+    assert isinstance(bank.learner, BankLearnerView)
     answers = chain.predict(rows.X)
     finished = bank.learner.finished(answers, rows.raw, in_turn=rows.in_turn)
     return HeadAnswer(bank.classes, [finished])

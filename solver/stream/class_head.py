@@ -14,10 +14,10 @@ from wolfstream.solver.stream.explanations import CalibratedOdds, Contest, conte
 from wolfstream.solver.stream.labels import Label, LabelKey, key_of
 from wolfstream.solver.stream.reasons import Gradient, MemberPulls, Slope, by_voter
 from wolfstream.solver.stream.votes import (
-    NOTHING_HEARD,
+    NO_INPUTS,
     Answer,
     HeadAnswer,
-    Heard,
+    HeadInputs,
     Hints,
     class_scores,
     hints_of,
@@ -83,17 +83,17 @@ class ClassHead(Generic[L]):
         return [self._code(label) for label in labels]
 
     def absorb(
-        self, X: Matrix, y: Iterable[Label], heard: Heard = NOTHING_HEARD, weight: Weights = None
+        self, X: Matrix, y: Iterable[Label], inputs: HeadInputs = NO_INPUTS, weight: Weights = None
     ) -> HeadAnswer:
         """Learn rows with their labels, in order; return the answer to each before that."""
-        return self.learn(X, y, heard, weight).head_answer
+        return self.learn(X, y, inputs, weight).head_answer
 
     def learn(
-        self, X: Matrix, y: Iterable[Label], heard: Heard = NOTHING_HEARD, weight: Weights = None
+        self, X: Matrix, y: Iterable[Label], inputs: HeadInputs = NO_INPUTS, weight: Weights = None
     ) -> LearnedRows:
         """`absorb`, and the class numbers of the labels."""
         codes = np.array(self.meet(y), np.int64)
-        hints = self._hints(heard)
+        hints = self._hints(inputs)
         head_answer = HeadAnswer(tuple(self.classes), self.learner.absorb(X, codes, hints, weight))
         self.calibration.absorb(head_answer.scores, codes)
         return LearnedRows(head_answer, codes)
@@ -103,8 +103,8 @@ class ClassHead(Generic[L]):
         classes, confidence = tuple(self.classes), self.calibration.view()
         return ClassHeadView(learner, classes, self.voters, confidence, _lacks(classes))
 
-    def _hints(self, heard: Heard) -> Hints:
-        return hints_of(class_scores(heard.votes, self.voters, self.classes), heard)
+    def _hints(self, inputs: HeadInputs) -> Hints:
+        return hints_of(class_scores(inputs.votes, self.voters, self.classes), inputs)
 
     def _code(self, label: Label) -> int:
         key = key_of(label)
@@ -128,9 +128,9 @@ class ClassHeadView(NamedTuple):
     confidence: ClassConfidence
     lacks: str
 
-    def predict(self, X: Matrix, heard: Heard = NOTHING_HEARD) -> HeadAnswer:
+    def predict(self, X: Matrix, inputs: HeadInputs = NO_INPUTS) -> HeadAnswer:
         """Return the answers of the head for finite rows. It must lack nothing."""
-        hints = self._hints(heard)
+        hints = self._hints(inputs)
         return HeadAnswer(self.classes, [self.learner.predict(X, hints)])
 
     def contests(self, head_answer: HeadAnswer) -> list[Contest]:
@@ -151,15 +151,15 @@ class ClassHeadView(NamedTuple):
         return self.learner.pulls(x, wanted, other)
 
     def slope(
-        self, x: Float64Array, direction: Float64Array, heard: Heard = NOTHING_HEARD
+        self, x: Float64Array, direction: Float64Array, inputs: HeadInputs = NO_INPUTS
     ) -> Slope:
         """As of `reasons.DifferentiableHead`."""
-        hints = self._hints(heard)
+        hints = self._hints(inputs)
         gradient = self.learner.gradient(x, direction, hints)
-        return by_voter(gradient, self.voters, heard.votes, self.classes)
+        return by_voter(gradient, self.voters, inputs.votes, self.classes)
 
-    def _hints(self, heard: Heard) -> Hints:
-        return hints_of(class_scores(heard.votes, self.voters, self.classes), heard)
+    def _hints(self, inputs: HeadInputs) -> Hints:
+        return hints_of(class_scores(inputs.votes, self.voters, self.classes), inputs)
 
     def confidence_of(self, head_answer: HeadAnswer) -> ClassConfidence:
         """Return what is known of how sure the head's answer is."""

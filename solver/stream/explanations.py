@@ -14,7 +14,7 @@ from wolfstream.solver.rows.matrix import Matrix, SparseRows, n_rows, take_rows
 from wolfstream.solver.rows.seen import Seen
 from wolfstream.solver.stream.reasons import DifferentiableHead, MemberPulls, gradient_of
 from wolfstream.solver.stream.rows import RowsView
-from wolfstream.solver.stream.votes import HeadAnswer, Heard, Vote
+from wolfstream.solver.stream.votes import HeadAnswer, HeadInputs, Vote
 
 # Least probability of a class where logarithms are taken.
 _LEAST = 1e-300
@@ -87,12 +87,12 @@ def explanations(
     rows: Rows | SparseRows,
     seen: Seen,
     head_answer: HeadAnswer,
-    heard: Heard,
+    inputs: HeadInputs,
     ask: Callable[[Seen], HeadAnswer],
 ) -> Iterator[Explanation]:
     """Yields one for each row, made when it is asked for: the pulls of many members are large.
 
-    rows, seen: as they were sent, and as heads see them. heard: what the head got beside them.
+    rows, seen: as they were sent, and as heads see them. inputs: what the head got beside them.
     ask: what the head answers to other rows.
     """
     explained, X = heads[head], seen.X
@@ -104,7 +104,9 @@ def explanations(
         row = take_rows(X, slice(i, i + 1))
         members = None if contest is None else explained.pulls(row, contest.wanted, contest.other)
         x = _dense(row)
-        slope = gradient_of(head, heads, x, _direction(contest, head_answer), _heard_with(heard, i))
+        slope = gradient_of(
+            head, heads, x, _direction(contest, head_answer), _inputs_with(inputs, i)
+        )
         if encoded is None:
             gradient = _sparse_influences(view, x, slope)
         else:
@@ -198,13 +200,13 @@ def _direction(contest: Contest | None, head_answer: HeadAnswer) -> Float64Array
     return direction
 
 
-def _heard_with(heard: Heard, i: int) -> Heard:
+def _inputs_with(inputs: HeadInputs, i: int) -> HeadInputs:
     """Return what a head got with row i."""
     row = slice(i, i + 1)
-    votes = {name: Vote(vote.classes, vote.scores[row]) for name, vote in heard.votes.items()}
-    codes = None if heard.codes is None else heard.codes[row]
-    raw = None if heard.raw is None else heard.raw.part(row)
-    return Heard(votes, codes, raw, heard.in_turn)
+    votes = {name: Vote(vote.classes, vote.scores[row]) for name, vote in inputs.votes.items()}
+    codes = None if inputs.codes is None else inputs.codes[row]
+    raw = None if inputs.raw is None else inputs.raw.part(row)
+    return HeadInputs(votes, codes, raw, inputs.in_turn)
 
 
 def _encoded(view: RowsView, rows: Rows | SparseRows, X: Float64Array) -> Float64Array:

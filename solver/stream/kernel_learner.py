@@ -15,7 +15,7 @@ from wolfstream.solver.rows.matrix import Matrix, SparseRows, largest_feature
 from wolfstream.solver.rows.sample_weights import Weights
 from wolfstream.solver.stream.labels import Label
 from wolfstream.solver.stream.moved_classes import FollowingSet
-from wolfstream.solver.stream.paper_learners import SetPicture
+from wolfstream.solver.stream.paper_learners import SetLearnerView
 from wolfstream.solver.stream.votes import Answer
 from wolfstream.solver.working_set.auto_widths import AutoWidths
 from wolfstream.solver.working_set.learner import WorkingSet
@@ -35,11 +35,11 @@ _MOST_COLUMNS = 2048
 class SetFigures(NamedTuple):
     """A working set that has met a class, and figures for its description.
 
-    picture: the view to predict with. members: the set of it. past_nbytes: see `KernelLearner`.
+    view: to predict with. members: the set of it. past_nbytes: see `KernelLearner`.
     search_work_per_sample: see `AutoWidths`; 0 where there is no search.
     """
 
-    picture: SetPicture
+    view: SetLearnerView
     members: WorkingSetView
     summary: Summary
     past_nbytes: int
@@ -150,9 +150,9 @@ class KernelLearner(Generic[L]):
             return None
         members = learner.view()
         fading = self._fading
-        picture = SetPicture(members if fading is None else fading.timed(members))
+        view = SetLearnerView(members if fading is None else fading.timed(members))
         work = 0 if fading is None else fading.search_work_per_sample
-        return SetFigures(picture, members, learner.summary(members), self.past_nbytes, work)
+        return SetFigures(view, members, learner.summary(members), self.past_nbytes, work)
 
     def view(self) -> Any:
         """Return an immutable view of the learner; of one whose members fade, a `TimedView`."""

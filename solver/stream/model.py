@@ -13,7 +13,7 @@ from wolfstream.solver.prepare.row_form import Preparing
 from wolfstream.solver.rows.matrix import Matrix, SparseRows, take_rows
 from wolfstream.solver.rows.sample_weights import Weights
 from wolfstream.solver.rows.seen import Seen
-from wolfstream.solver.stream.bank import BankLearner, BankPicture
+from wolfstream.solver.stream.bank import BankLearner, BankLearnerView
 from wolfstream.solver.stream.chain import ChainOnDemand, chained
 from wolfstream.solver.stream.class_head import ClassHead, ClassHeadView, LearnerView
 from wolfstream.solver.stream.class_weights import ClassWeight
@@ -22,17 +22,17 @@ from wolfstream.solver.stream.kernel_learner import KernelLearner
 from wolfstream.solver.stream.label_order import LabelOrder
 from wolfstream.solver.stream.labels import Label
 from wolfstream.solver.stream.paper_learners import (
-    AssetPicture,
-    SetPicture,
+    AssetLearnerView,
+    SetLearnerView,
     new_asset,
     new_working_set,
 )
 from wolfstream.solver.stream.parameters import AssetParameters, SetParameters, Task, Temporal
 from wolfstream.solver.stream.reasons import MemberPulls
 from wolfstream.solver.stream.rows import Part, RowsView, StreamRows
-from wolfstream.solver.stream.turns import absorb_in_turn, heard_by
+from wolfstream.solver.stream.turns import absorb_in_turn, inputs_of
 from wolfstream.solver.stream.value_head import ValueHead, ValueHeadView
-from wolfstream.solver.stream.votes import HeadAnswer, Heard
+from wolfstream.solver.stream.votes import HeadAnswer, HeadInputs
 from wolfstream.solver.working_set.learner import WorkingSet
 
 # The learner of the papers that learns the samples, too.
@@ -76,7 +76,7 @@ class StreamView(NamedTuple):
         order: as of `predict`. Raises as that.
         """
         seen = self._seen(rows, order)
-        head_answer, heard = self._predict(seen)
+        head_answer, inputs = self._predict(seen)
         found = explanations(
             BANK,
             self.heads,
@@ -84,7 +84,7 @@ class StreamView(NamedTuple):
             rows,
             seen,
             head_answer,
-            heard,
+            inputs,
             lambda other: self._predict(other)[0],
         )
         for i, one in enumerate(found):
@@ -100,15 +100,15 @@ class StreamView(NamedTuple):
     def _seen(self, rows: Rows | SparseRows, order: LabelOrder | None = None) -> Seen:
         seen = Seen(rows) if isinstance(rows, SparseRows) else self.rows.seen(rows)
         bank = self.heads[BANK].learner
-        assert isinstance(bank, BankPicture)
+        assert isinstance(bank, BankLearnerView)
         return seen if order is None else order.placed(bank.past, seen)
 
-    def _predict(self, seen: Seen) -> tuple[HeadAnswer, Heard]:
+    def _predict(self, seen: Seen) -> tuple[HeadAnswer, HeadInputs]:
         def ask(name: str) -> HeadAnswer:
             return self.heads[name].predict(seen.X)
 
-        heard = heard_by(BANK, self.heads, LISTENERS, ask, seen)
-        return self.heads[BANK].predict(seen.X, heard), heard
+        inputs = inputs_of(BANK, self.heads, LISTENERS, ask, seen)
+        return self.heads[BANK].predict(seen.X, inputs), inputs
 
 
 class StreamModel:
@@ -208,12 +208,12 @@ class StreamModel:
         return self._view
 
     def _new_view(self) -> StreamView:
-        bank = self.bank.picture()
+        bank = self.bank.learner_view()
         if bank is None:
             raise ValueError("no sample has been absorbed yet")
         heads = {BANK: self.heads[BANK].view(bank)}
         if (classes := _classes(self.heads[self.head])) is None or len(classes) > 1:
-            heads[self.head] = self.heads[self.head].view(_picture(self.paper))
+            heads[self.head] = self.heads[self.head].view(_learner_view(self.paper))
         chain = ChainOnDemand(self.head, heads.get(self.head), heads[BANK])
         return StreamView(self.rows.view(), heads, chain)
 
@@ -294,6 +294,10 @@ def _classes(head: Head) -> tuple[Label, ...] | None:
     return None if isinstance(head, ValueHead) else tuple(head.classes)
 
 
-def _picture(learner: KernelLearner[Any]) -> LearnerView:
+def _learner_view(learner: KernelLearner[Any]) -> LearnerView:
     view = learner.view()
-    return AssetPicture(view, learner.features) if isinstance(view, AssetView) else SetPicture(view)
+    return (
+        AssetLearnerView(view, learner.features)
+        if isinstance(view, AssetView)
+        else SetLearnerView(view)
+    )

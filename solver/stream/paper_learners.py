@@ -58,7 +58,7 @@ def new_asset(
     return Asset(kernel, task=task, seed=seed, class_weight=class_weight, **parameters._asdict())
 
 
-class SetPicture(NamedTuple):
+class SetLearnerView(NamedTuple):
     """An immutable view of a working set; a `LearnerView`."""
 
     view: WorkingSetView | TimedView
@@ -100,7 +100,7 @@ class SetPicture(NamedTuple):
         return predicted(self.view, X)
 
 
-class ValueSetPicture(NamedTuple):
+class ValueSetLearnerView(NamedTuple):
     """An immutable view of a working set of numbers; a `LearnerView`."""
 
     view: WorkingSetView
@@ -117,7 +117,7 @@ class ValueSetPicture(NamedTuple):
         return Gradient(direction[0] * value_gradient(self.view, x))
 
 
-class AssetPicture(NamedTuple):
+class AssetLearnerView(NamedTuple):
     """An immutable view of ASSET; a `LearnerView`. features: as of `KernelLearner`."""
 
     view: AssetView

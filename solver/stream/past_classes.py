@@ -81,8 +81,8 @@ class ClassPastView(NamedTuple):
         """Return answers that know the labels before for others that do not."""
         n, classes = answers.probability.shape
         probability, scores = np.zeros((n, classes)), np.empty((EXPERTS, classes))
-        room, heard = np.empty((len(self.weight), classes)), np.ones(len(self.weight), np.bool_)
-        _answer(*self, answers.probability, scores, room, heard, probability)
+        room, awake_all = np.empty((len(self.weight), classes)), np.ones(len(self.weight), np.bool_)
+        _answer(*self, answers.probability, scores, room, awake_all, probability)
         return ClassAnswers(probability.argmax(axis=1), probability)
 
     def direction(self, answers: ClassAnswers, direction: Float64Array) -> Float64Array:
@@ -225,14 +225,14 @@ def _answer(
     probability: Float64Array,
     scores: Float64Array,
     room: Float64Array,
-    heard: NDArray[np.bool_],
+    awake_all: NDArray[np.bool_],
     aided: Float64Array,
 ) -> None:
     c = Combination(beta, beta, a, a, beta, weight)
-    awake = heard[:EXPERTS]
+    awake = awake_all[:EXPERTS]
     for i in range(len(probability)):
         _write_scores(probability[i], said, scores.shape[1], scores)
-        combine_row(c, scores, awake, scores.shape[1], room, heard, aided[i])
+        combine_row(c, scores, awake, scores.shape[1], room, awake_all, aided[i])
 
 
 @inner

@@ -8,7 +8,7 @@ from numpy.typing import NDArray
 
 from wolfstream.solver.arrays import Float64Array
 from wolfstream.solver.stream.labels import Label, key_of
-from wolfstream.solver.stream.votes import NOTHING_HEARD, Heard, Vote, Votes
+from wolfstream.solver.stream.votes import NO_INPUTS, HeadInputs, Vote, Votes
 from wolfstream.solver.working_set.reasons import Pulls
 
 
@@ -66,11 +66,11 @@ class Slope(NamedTuple):
 class DifferentiableHead(Protocol):
     """A view of a head."""
 
-    def slope(self, x: Float64Array, direction: Float64Array, heard: Heard, /) -> Slope:
+    def slope(self, x: Float64Array, direction: Float64Array, inputs: HeadInputs, /) -> Slope:
         """That of sum_k direction_k score_k, or of direction_0 times a value, at a row x (d,).
 
         Scores are those of the head's `Vote`. direction: (K,), which sums to zero; of numbers (1,).
-        heard: what it got with the row.
+        inputs: what it got with the row.
         """
 
 
@@ -79,16 +79,16 @@ def gradient_of(
     heads: Mapping[Any, DifferentiableHead],
     x: Float64Array,
     direction: Float64Array,
-    heard: Heard,
+    inputs: HeadInputs,
 ) -> Float64Array:
     """Return the total gradient (d,) in a row x: of `slope`, and through the votes for the row."""
-    slope = heads[head].slope(x, direction, heard)
+    slope = heads[head].slope(x, direction, inputs)
     total = slope.of_row
     for voter, toward in slope.of_votes.items():
         # Softmax and means do not see what is common to all scores.
         balanced = toward - toward.mean() if len(toward) > 1 else toward
         if np.any(balanced != 0.0):
-            total = total + heads[voter].slope(x, balanced, NOTHING_HEARD).of_row
+            total = total + heads[voter].slope(x, balanced, NO_INPUTS).of_row
     return total
 
 

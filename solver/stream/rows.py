@@ -62,7 +62,7 @@ class Settled(NamedTuple):
 
 
 class RowsView(NamedTuple):
-    """An immutable picture of what rows are.
+    """An immutable view of what rows are.
 
     dimension: values in a row, or names known; None before the first sample.
     names: of sparse rows; there may be more since.

@@ -11,7 +11,7 @@ from typing import Any, Protocol, TypeVar
 from wolfstream.solver.rows.matrix import Matrix
 from wolfstream.solver.rows.sample_weights import Weights
 from wolfstream.solver.rows.seen import Seen
-from wolfstream.solver.stream.votes import NOTHING_HEARD, Heard, Vote
+from wolfstream.solver.stream.votes import NO_INPUTS, HeadInputs, Vote
 
 N = TypeVar("N", bound=str)
 S = TypeVar("S", bound="Speech")
@@ -29,7 +29,7 @@ class Speech(Protocol):
 class Learning(Protocol[S_co]):
     """A head that learns."""
 
-    def absorb(self, X: Matrix, y: Any, heard: Heard, weight: Weights, /) -> S_co:
+    def absorb(self, X: Matrix, y: Any, inputs: HeadInputs, weight: Weights, /) -> S_co:
         """Learn rows in order; return the head's answer to each before it learned it."""
 
 
@@ -60,28 +60,28 @@ def absorb_in_turn(
     votes: dict[str, Vote] = {name: speech.vote for name, speech in head_answers.items()}
     for name in in_turn(learning, listeners):
         head_answers[name] = heads[name].absorb(
-            seen.X, y, Heard(votes, seen.codes, seen.raw), weight
+            seen.X, y, HeadInputs(votes, seen.codes, seen.raw), weight
         )
         if name not in listeners and len(learning) > 1:
             votes[name] = head_answers[name].vote
     return head_answers
 
 
-def heard_by(
+def inputs_of(
     head: str,
     heads: Iterable[N],
     listeners: Collection[str],
     ask: Callable[[N], S | None],
     seen: Seen,
-) -> Heard:
+) -> HeadInputs:
     """Return what a head gets beside rows to predict: nothing unless it listens."""
     if head not in listeners:
-        return NOTHING_HEARD
+        return NO_INPUTS
     others = [name for name in heads if name != head]
     votes: dict[str, Vote] = {}
     for name, speech in answers_of(others, ask).items():
         votes[name] = speech.vote
-    return Heard(votes, seen.codes, seen.raw, seen.in_turn)
+    return HeadInputs(votes, seen.codes, seen.raw, seen.in_turn)
 
 
 def answers_of(heads: Iterable[N], ask: Callable[[N], S | None]) -> dict[N, S]:

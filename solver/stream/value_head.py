@@ -12,10 +12,10 @@ from wolfstream.solver.rows.sample_weights import Weights
 from wolfstream.solver.stream.class_head import LearnerView
 from wolfstream.solver.stream.reasons import Slope, by_voter
 from wolfstream.solver.stream.votes import (
-    NOTHING_HEARD,
+    NO_INPUTS,
     Answer,
     HeadAnswer,
-    Heard,
+    HeadInputs,
     Hints,
     hints_of,
     values,
@@ -53,11 +53,11 @@ class ValueHead(Generic[L]):
         self.calibration = ValueCalibration()
 
     def absorb(
-        self, X: Matrix, y: Float64Array, heard: Heard = NOTHING_HEARD, weight: Weights = None
+        self, X: Matrix, y: Float64Array, inputs: HeadInputs = NO_INPUTS, weight: Weights = None
     ) -> HeadAnswer:
         """Learn rows with their targets, in order; return the answer to each before that."""
         head_answer = HeadAnswer(
-            None, self.learner.absorb(X, y, _hints(heard, self.voters), weight)
+            None, self.learner.absorb(X, y, _hints(inputs, self.voters), weight)
         )
         self.calibration.absorb(head_answer.prediction, y)
         return head_answer
@@ -74,9 +74,9 @@ class ValueHeadView(NamedTuple):
     voters: tuple[str, ...]
     confidence: ValueConfidence
 
-    def predict(self, X: Matrix, heard: Heard = NOTHING_HEARD) -> HeadAnswer:
+    def predict(self, X: Matrix, inputs: HeadInputs = NO_INPUTS) -> HeadAnswer:
         """Return the answers of the head for finite rows."""
-        return HeadAnswer(None, [self.learner.predict(X, _hints(heard, self.voters))])
+        return HeadAnswer(None, [self.learner.predict(X, _hints(inputs, self.voters))])
 
     def confidence_of(self, head_answer: HeadAnswer) -> ValueConfidence:
         """As of classes."""
@@ -91,12 +91,12 @@ class ValueHeadView(NamedTuple):
         """Numbers have none."""
 
     def slope(
-        self, x: Float64Array, direction: Float64Array, heard: Heard = NOTHING_HEARD
+        self, x: Float64Array, direction: Float64Array, inputs: HeadInputs = NO_INPUTS
     ) -> Slope:
         """As of `reasons.DifferentiableHead`."""
-        gradient = self.learner.gradient(x, direction, _hints(heard, self.voters))
-        return by_voter(gradient, self.voters, heard.votes, None)
+        gradient = self.learner.gradient(x, direction, _hints(inputs, self.voters))
+        return by_voter(gradient, self.voters, inputs.votes, None)
 
 
-def _hints(heard: Heard, voters: Sequence[str]) -> Hints:
-    return hints_of(values(heard.votes, voters), heard)
+def _hints(inputs: HeadInputs, voters: Sequence[str]) -> Hints:
+    return hints_of(values(inputs.votes, voters), inputs)

@@ -36,7 +36,7 @@ class Vote(NamedTuple):
 Votes: TypeAlias = Mapping[str, Vote]
 
 
-class Heard(NamedTuple):
+class HeadInputs(NamedTuple):
     """What a head that listens gets beside n rows.
 
     votes: of other heads. codes: (n, texts) float64 of the rows' texts, NaN where one is missing;
@@ -50,14 +50,14 @@ class Heard(NamedTuple):
     in_turn: bool = False
 
 
-NOTHING_HEARD = Heard({})
+NO_INPUTS = HeadInputs({})
 
 
 class Hints(NamedTuple):
-    """What a learner gets beside n rows: what its head has heard.
+    """What a learner gets beside n rows: what its head gets.
 
     scores: (n, voters, K) of classes, (n, voters) values of numbers; None without votes. codes,
-    raw, in_turn: as of `Heard`.
+    raw, in_turn: as of `HeadInputs`.
     """
 
     scores: Float64Array | None = None
@@ -78,9 +78,9 @@ class Hints(NamedTuple):
 NO_HINTS = Hints()
 
 
-def hints_of(scores: Float64Array | None, heard: Heard) -> Hints:
-    """Return what a learner gets of what its head has heard; scores: made of the votes."""
-    return Hints(scores, heard.codes, heard.raw, heard.in_turn)
+def hints_of(scores: Float64Array | None, inputs: HeadInputs) -> Hints:
+    """Return what a learner gets of what its head gets; scores: made of the votes."""
+    return Hints(scores, inputs.codes, inputs.raw, inputs.in_turn)
 
 
 class Answer(Protocol):

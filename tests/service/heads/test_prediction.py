@@ -10,7 +10,7 @@ from tests.solver.streams import sparse
 from wolfstream.service.heads.kinds import build
 from wolfstream.service.heads.protocol import HeadView
 from wolfstream.service.spec.model import read_spec
-from wolfstream.solver.stream.votes import Heard
+from wolfstream.solver.stream.votes import HeadInputs
 
 MAPS = {
     "fourier": {},
@@ -73,7 +73,7 @@ def test_texts_and_their_pairs_cost_a_bank():
     for texts in (0, 3, 8):
         head = build("adaptive", read_spec({}))
         X, codes = random.standard_normal((64, 3)), random.integers(0, 9, (64, texts))
-        heard = Heard({}, codes.astype(np.float64) if texts else None)
+        heard = HeadInputs({}, codes.astype(np.float64) if texts else None)
         head.absorb(X, [i % 2 for i in range(64)], heard)
         costs.append(head.view().cost(1000, 3000))
     assert costs[1] - costs[0] > 1000 * 4000 * 7

@@ -214,17 +214,17 @@ def test_weights_of_samples_count() -> None:
 def test_the_gradient_is_the_slope_between_borders(learned: tuple[str, StreamModel]) -> None:
     task, one = learned
     X, _ = stream(task, 1, seed=5)
-    picture, raw = one.bank.picture(), RawRows(X)
-    assert picture is not None
-    assert picture.trees is not None
+    view, raw = one.bank.learner_view(), RawRows(X)
+    assert view is not None
+    assert view.trees is not None
     x, hints, step = np.full(4, 0.1), Hints(raw=raw), 1e-6
 
     def said(row: Float64Array) -> float:
-        answer: Any = picture.predict(row[None], hints)
+        answer: Any = view.predict(row[None], hints)
         return float(answer.decision[0])
 
     direction = np.ones(1) if task == "regression" else np.array([-1.0, 1.0])
-    found = picture.gradient(x, direction, hints).of_row
+    found = view.gradient(x, direction, hints).of_row
     slopes = [(said(x + step * e) - said(x - step * e)) / (2.0 * step) for e in np.eye(4)]
     np.testing.assert_allclose(found, slopes, rtol=1e-3, atol=1e-5)
 
