@@ -70,7 +70,7 @@ def check_past(arrays: Arrays, n_classes: int | None) -> None:
     if n_classes is None:
         require(past_arrays[f"{PREFIX}seen"][0] >= 0, f"{PREFIX}seen", "is below zero")
     elif f"{PREFIX}last" in past_arrays:
-        known = -1 <= past_arrays[f"{PREFIX}last"][0] < classes
-        require(known, f"{PREFIX}last", "names a class that is not known")
+        is_class = -1 <= past_arrays[f"{PREFIX}last"][0] < classes
+        require(is_class, f"{PREFIX}last", "names a class that is not known")
         same, every = past_arrays[f"{PREFIX}stay"].tolist()
         require(0.0 <= same <= every, f"{PREFIX}stay", "counts more labels than came")

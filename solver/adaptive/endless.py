@@ -157,9 +157,9 @@ class EndlessLearners:
         """Act on the losses (CHUNK, experts) of the last rows."""
         n, self._pending = self._pending, 0
         for e, watcher in enumerate(self.each):
-            found = watcher.end_chunk(self._predicted[:n, e], self._y[:n], losses, combination)
-            if found is not None and self.neighbours is not None:
-                self.neighbours.follow(found)
+            places = watcher.end_chunk(self._predicted[:n, e], self._y[:n], losses, combination)
+            if places is not None and self.neighbours is not None:
+                self.neighbours.follow(places)
 
     @property
     def nbytes(self) -> int:

@@ -116,16 +116,16 @@ def _take(
 ) -> None:
     """Write scores and who is awake. finite: which of the given scores are numbers."""
     n_own = scores.shape[1] - votes.shape[1]
-    known = smaller(votes.shape[2], classes)
+    voted = smaller(votes.shape[2], classes)
     for i in range(len(scores)):
         for e in range(n_own):
             awake[i, e] = True
         for e in range(votes.shape[1]):
             least, awake[i, n_own + e] = np.inf, False
-            for k in range(known):
+            for k in range(voted):
                 if finite[i, e, k]:
                     least, awake[i, n_own + e] = smaller(least, votes[i, e, k]), True
             for k in range(classes):
-                spoken_for = k < known and finite[i, e, k]
+                spoken_for = k < voted and finite[i, e, k]
                 filled = least if awake[i, n_own + e] else 0.0
                 scores[i, n_own + e, k] = votes[i, e, k] if spoken_for else filled

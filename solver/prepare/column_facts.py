@@ -71,8 +71,8 @@ class FactsView(NamedTuple):
         if not given:
             return "empty", EMPTY.why
         if self.revised[j]:
-            found = judge(column.name, self.examples[j])
-            return found.kind, f"another kind, or new, since sample {self.revised[j]}"
+            judgement = judge(column.name, self.examples[j])
+            return judgement.kind, f"another kind, or new, since sample {self.revised[j]}"
         if distinct == 1 and given > 1 and not column.reading.fixed:
             return "constant", "all values so far are the same"
         if column.reading.kind == "number" and distinct == 2 and self.range(j) == (0.0, 1.0):
@@ -115,14 +115,14 @@ class ColumnFacts:
         n = len(cells.numbers)
         self._make_room(schema, table.columns)
         numbers = in_order(plain.numbers, places, math.nan)
-        there = ~np.isnan(numbers)
+        present = ~np.isnan(numbers)
         if cells.texts:
-            there |= in_order(plain.text, places, NO_TEXT) != NO_TEXT
+            present |= in_order(plain.text, places, NO_TEXT) != NO_TEXT
             unused = list(schema.columns.unused)
             if unused:
                 raw = in_order(cells.text, places, NO_TEXT)[:, unused] != NO_TEXT
-                there[:, unused] = raw
-        self._missing += n - there.sum(axis=0)
+                present[:, unused] = raw
+        self._missing += n - present.sum(axis=0)
         self._low = np.fmin(self._low, np.fmin.reduce(numbers, axis=0, initial=_LARGEST))
         self._high = np.fmax(self._high, np.fmax.reduce(numbers, axis=0, initial=-_LARGEST))
         if self.rows < COUNTED_ROWS:
@@ -130,7 +130,7 @@ class ColumnFacts:
         if self.rows < _ROWS_OF_EXAMPLES:
             self._add_examples(_first(cells, _ROWS_OF_EXAMPLES - self.rows), places)
         notices = self._notices(table)
-        notices += self._revisions(table, there)
+        notices += self._revisions(table, present)
         self.rows += n
         return notices[:MOST_NOTICES]
 
@@ -194,7 +194,7 @@ class ColumnFacts:
         schema = table.schema
         if not schema.settled:
             return []
-        found = list[Notice]()
+        notices = list[Notice]()
         if ("settled", None) not in self._told:
             self._told.add(("settled", None))
             for column in schema.columns:
@@ -205,7 +205,7 @@ class ColumnFacts:
                         if kind == "identifier"
                         else f"read as {kind}"
                     )
-                    found.append(
+                    notices.append(
                         Notice("column-kind", column.name, f"{_quoted(column)} is {what}: {why}")
                     )
         for column in table.columns[len(schema.columns) :]:
@@ -213,40 +213,40 @@ class ColumnFacts:
                 message = (
                     f"{_quoted(column)} came after the first samples and is learned from here on"
                 )
-                found.append(Notice("new-column", column.name, message))
+                notices.append(Notice("new-column", column.name, message))
         if table.cells.texts:
-            found += self._unread(table)
-        return found
+            notices += self._unread(table)
+        return notices
 
-    def _revisions(self, table: TableRows, there: NDArray[np.bool_]) -> list[Notice]:
-        """Note columns whose values have become others, and tell. there: which are given."""
-        found, plain = list[Notice](), table.read
+    def _revisions(self, table: TableRows, present: NDArray[np.bool_]) -> list[Notice]:
+        """Note columns whose values have become others, and tell. present: which are given."""
+        notices, plain = list[Notice](), table.read
         if not table.schema.settled:
-            return found
+            return notices
         watched = range(len(table.columns)) if plain.texts else self._in_runs()
         for k in watched:
             column, j = table.columns[k], table.places[k]
             if j is None:
                 continue
             if column.reading.kind == "empty":
-                if not self._revised[k] and there[:, k].any():
-                    self._revised[k] = self.rows + int(np.argmax(there[:, k])) + 1
-                    self._add_example(k, plain, j, there[:, k])
+                if not self._revised[k] and present[:, k].any():
+                    self._revised[k] = self.rows + int(np.argmax(present[:, k])) + 1
+                    self._add_example(k, plain, j, present[:, k])
                 continue
-            unread = plain.text[there[:, k], j] != NO_TEXT
+            unread = plain.text[present[:, k], j] != NO_TEXT
             changed = column.changed and not self._revised[k]
             if changed or (column.reading.kind in _UNREAD_KINDS and self._runs(k, unread)):
-                rows = 1 + table.changes.get(k, len(there) - 1)
+                rows = 1 + table.changes.get(k, len(present) - 1)
                 self._revised[k] = self.rows + rows
                 self._examples[k] = ()
-                others = there[:rows, k] if changed else plain.text[:, j] != NO_TEXT
+                others = present[:rows, k] if changed else plain.text[:, j] != NO_TEXT
                 self._add_example(k, plain, j, others)
                 how = "words, and numbers by ranges" if changed else "words"
                 message = (
                     f"{_quoted(column)} was a {column.reading.kind}; its last {RUN} values are "
                     f"others, which are learned by their {how}"
                 )
-                found.append(Notice("column-changed", column.name, message))
+                notices.append(Notice("column-changed", column.name, message))
         for k in self._identifiers:
             column = table.columns[k]
             if self._repeats(k) and self._tells("identifier-repeats", column.name):
@@ -254,8 +254,8 @@ class ColumnFacts:
                     f"{_quoted(column)} was taken for an identifier and is not learned, but its "
                     'values repeat; "prepare": {"columns": {NAME: "category"}} learns them'
                 )
-                found.append(Notice("identifier-repeats", column.name, message))
-        return found
+                notices.append(Notice("identifier-repeats", column.name, message))
+        return notices
 
     def _in_runs(self) -> list[int]:
         """Return the columns that even rows without texts may revise."""
@@ -290,7 +290,7 @@ class ColumnFacts:
             self._examples[k] = (*self._examples[k], _shortened(text))
 
     def _unread(self, table: TableRows) -> list[Notice]:
-        found = list[Notice]()
+        notices = list[Notice]()
         for column, row, text in unread_values(table):
             if self._tells("unread-value", column.name):
                 message = (
@@ -298,8 +298,8 @@ class ColumnFacts:
                     f"{self.rows + row + 1} has {text!r}, which is missing there and learned by "
                     "its words"
                 )
-                found.append(Notice("unread-value", column.name, message))
-        return found
+                notices.append(Notice("unread-value", column.name, message))
+        return notices
 
     def _tells(self, slug: str, column: str) -> bool:
         """Return whether a notice is to be given, which it is once."""

@@ -117,7 +117,7 @@ class Column(NamedTuple):
         return self.used and not self.slots and not self.reading.wordy
 
     @property
-    def of_categories(self) -> bool:
+    def categorical(self) -> bool:
         """Whether its first values were categories: no numbers, and no texts of words."""
         if not self.slots or self.number or self.reading.wordy:
             return False
@@ -150,7 +150,7 @@ class Columns(tuple[Column, ...]):
 
     @cached_property
     def names(self) -> tuple[str, ...]:
-        """Of the columns."""
+        """The names of the columns, in their order."""
         return tuple(column.name for column in self)
 
     @cached_property
@@ -179,10 +179,10 @@ class Columns(tuple[Column, ...]):
         return tuple(k for k, column in enumerate(self) if column.changed)
 
     @cached_property
-    def of_categories(self) -> tuple[int, ...]:
+    def categorical(self) -> tuple[int, ...]:
         """The places of those of categories that have not become others."""
         return tuple(
-            k for k, column in enumerate(self) if column.of_categories and not column.changed
+            k for k, column in enumerate(self) if column.categorical and not column.changed
         )
 
     @cached_property
@@ -302,7 +302,7 @@ def schema_from_plain(plain: dict[str, Any], head: Iterable[Cells] = ()) -> Sche
     texts_fit = all(len(c.texts) <= MOST_SLOTS for c in columns)
     if len(names) < len(columns) + len(late) or not slots_fit or not texts_fit:
         raise ValueError("the saved schema has columns that no rows make")
-    if not all(type(c.run) is int and 0 <= c.run <= RUN * c.of_categories for c in columns):
+    if not all(type(c.run) is int and 0 <= c.run <= RUN * c.categorical for c in columns):
         raise ValueError("the saved schema has columns that no rows change")
     if len(late) > MOST_LATE or not all(isinstance(name, str) for name in late):
         raise ValueError("the saved schema has later names that no rows make")
@@ -352,7 +352,7 @@ def is_sentence(column: Column, text: str) -> bool:
 
     Each category with a code of its own is meant.
     """
-    if not column.of_categories or not may_be_sentence(text):
+    if not column.categorical or not may_be_sentence(text):
         return False
     words = len(words_of(text))
     return words >= _SENTENCE and words > _most_words(column.texts)

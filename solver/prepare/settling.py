@@ -91,8 +91,8 @@ def _with_row(schema: Schema, row: Cells) -> Schema | None:
         schema = schema._replace(columns=columns)
     elif not schema.columns:
         names = [str(j) for j in range(row.numbers.shape[1])]
-        found = zip(names, readings(names, [row], dict(schema.fixed)), strict=True)
-        columns = Columns(Column(name, reading=reading) for name, reading in found)
+        pairs = zip(names, readings(names, [row], dict(schema.fixed)), strict=True)
+        columns = Columns(Column(name, reading=reading) for name, reading in pairs)
         schema = schema._replace(columns=columns, named=False)
     head = Head((*schema.head.rows, row))
     schema = schema._replace(samples=schema.samples + 1)
@@ -108,31 +108,31 @@ def _judged(schema: Schema, head: Head) -> Columns | None:
     n = schema.samples
     if n & (n - 1) or len(head.rows) < n:
         return None
-    found = readings(schema.names, head.rows, dict(schema.fixed))
-    if found and all(reading.kind == "identifier" for reading in found):
+    judged = readings(schema.names, head.rows, dict(schema.fixed))
+    if judged and all(reading.kind == "identifier" for reading in judged):
         # Something must be learned.
-        found[0] = found[0]._replace(kind="category")
-    found = _few_within(found)
-    if all(c.reading.how == r.how for c, r in zip(schema.columns, found, strict=True)):
+        judged[0] = judged[0]._replace(kind="category")
+    judged = _few_within(judged)
+    if all(c.reading.how == r.how for c, r in zip(schema.columns, judged, strict=True)):
         return None
     columns = Columns(
         Column(column.name, reading=reading)
-        for column, reading in zip(schema.columns, found, strict=True)
+        for column, reading in zip(schema.columns, judged, strict=True)
     )
     for row in head.rows:
         columns = _seen(schema._replace(columns=columns), row)
     return columns
 
 
-def _few_within(found: list[Reading]) -> list[Reading]:
+def _few_within(judged: list[Reading]) -> list[Reading]:
     """Return readings whose words and units are few columns together, each with its share."""
-    having = [reading for reading in found if reading.words or reading.units]
+    having = [reading for reading in judged if reading.words or reading.units]
     share = MOST_WITHIN_IN_ALL // max(len(having), 1)
     if sum(len(reading.words) for reading in having) > MOST_WITHIN_IN_ALL:
-        found = [reading._replace(words=reading.words[:share]) for reading in found]
+        judged = [reading._replace(words=reading.words[:share]) for reading in judged]
     if sum(len(reading.units) for reading in having) > MOST_WITHIN_IN_ALL:
-        found = [reading._replace(units=reading.units[:share]) for reading in found]
-    return found
+        judged = [reading._replace(units=reading.units[:share]) for reading in judged]
+    return judged
 
 
 def _widened(schema: Schema, given: list[str], row: Cells) -> Columns | None:
@@ -183,9 +183,9 @@ def _seen(schema: Schema, row: Cells) -> Columns:
     row = read(columns, row, places)
     at = np.array([-1 if j is None else j for j in places], np.int64)
     text = np.append(row.text[0], NO_TEXT)[at]
-    known = np.append(~np.isnan(row.numbers[0]), False)[at]
+    present = np.append(~np.isnan(row.numbers[0]), False)[at]
     is_number = np.array([column.number for column in columns], np.bool_)
-    may_change = (text != NO_TEXT) | (known & ~is_number)
+    may_change = (text != NO_TEXT) | (present & ~is_number)
     for k in may_change.nonzero()[0].tolist():
         column = columns[k]
         if text[k] != NO_TEXT:
@@ -198,8 +198,8 @@ def _seen(schema: Schema, row: Cells) -> Columns:
 
 def _with_text(column: Column, text: str, slots: int) -> Column:
     """Return a column that has met a text, with a code of its own while there are any."""
-    known = text in column.texts or len(text) > _LONGEST_TEXT
-    if known or len(column.texts) >= own_codes(slots):
+    has_no_use = text in column.texts or len(text) > _LONGEST_TEXT
+    if has_no_use or len(column.texts) >= own_codes(slots):
         return column
     return column._replace(texts=(*column.texts, text))
 
@@ -247,8 +247,8 @@ def _with_texts(table: TableRows) -> Schema:
         j = table.places[k]
         if j is None:
             continue
-        found, first = np.unique(cells.text[:, j], return_index=True)
-        for place in found[np.argsort(first)].tolist():
+        texts, first = np.unique(cells.text[:, j], return_index=True)
+        for place in texts[np.argsort(first)].tolist():
             if place != NO_TEXT and not is_sentence(columns[k], cells.texts[place]):
                 columns[k] = _with_text(columns[k], cells.texts[place], columns[k].slots)
     return _with_columns(schema, columns)
@@ -283,7 +283,7 @@ def first_order_row(table: TableRows) -> int | None:
 
     None if none does, of columns of which it is still open.
     """
-    cells, found = table.cells, list[int]()
+    cells, rows = table.cells, list[int]()
     if not cells.texts:
         return None
     for k in table.schema.columns.unordered:
@@ -293,8 +293,8 @@ def first_order_row(table: TableRows) -> int | None:
         shows = np.zeros(len(cells.texts) + 1, np.bool_)  # the last one stands for no text
         for place in texts_in(cells, [j]):
             shows[place] = bool(first_order([cells.texts[place]]))
-        found += np.flatnonzero(shows[cells.text[:, j]])[:1].tolist()
-    return min(found, default=None)
+        rows += np.flatnonzero(shows[cells.text[:, j]])[:1].tolist()
+    return min(rows, default=None)
 
 
 def _with_runs(table: TableRows) -> tuple[Schema, dict[int, int]]:
@@ -313,15 +313,17 @@ def _with_runs(table: TableRows) -> tuple[Schema, dict[int, int]]:
 def _runs(table: TableRows) -> dict[int, NDArray[np.int64]]:
     """Return `Column.run` after each row (n,), of the columns in which the rows change it."""
     columns = table.schema.columns
-    own = [(columns[k], k, j) for k in columns.of_categories if (j := table.places[k]) is not None]
-    may_change = any(column.run for column, _, _ in own)
-    if not may_change and not _may_change(table.cells, [j for _, _, j in own]):
+    watched = [
+        (columns[k], k, j) for k in columns.categorical if (j := table.places[k]) is not None
+    ]
+    may_change = any(column.run for column, _, _ in watched)
+    if not may_change and not _may_change(table.cells, [j for _, _, j in watched]):
         return {}
     left, changed = table.read, dict[int, NDArray[np.int64]]()
-    for column, k, j in own:
+    for column, k, j in watched:
         others = uncategorised(column, left, j)
-        given = (left.text[:, j] != NO_TEXT) | ~np.isnan(left.numbers[:, j])
-        runs = _run_lengths(others[given], column.run)[np.cumsum(given)]
+        present = (left.text[:, j] != NO_TEXT) | ~np.isnan(left.numbers[:, j])
+        runs = _run_lengths(others[present], column.run)[np.cumsum(present)]
         if (runs != column.run).any():
             changed[k] = runs
     return changed

@@ -128,12 +128,12 @@ def encoded_words(table: TableRows) -> Float64Array | None:
     if not schema.wordy:
         return None
     first_late = len(schema.columns)
-    own = [k for k, c in enumerate(table.columns) if c.reading.wordy or k >= first_late]
+    wordy = [k for k, c in enumerate(table.columns) if c.reading.wordy or k >= first_late]
     if schema.spilled and table.spilled is not None:
         others = sorted({*schema.columns.only_numbers, *schema.columns.changed})
-        of_rest = _words_of(table, others, table.spilled)
-        return _beside(_words_of(table, own, table.cells), of_rest)
-    return _words_of(table, own, table.cells)
+        rest = _words_of(table, others, table.spilled)
+        return _beside(_words_of(table, wordy, table.cells), rest)
+    return _words_of(table, wordy, table.cells)
 
 
 def _words_of(table: TableRows, which: Sequence[int], cells: Cells) -> Float64Array:
@@ -181,8 +181,8 @@ def uncategorised(column: Column, left: Cells, j: int) -> NDArray[np.bool_]:
     categories. left: cells that were read.
     """
     numbers, texts = left.numbers[:, j], left.text[:, j]
-    own = [float(text) for text in column.texts if plain_number(text) is not None]
-    others = ~np.isnan(numbers) & ~np.isin(numbers, own)
+    categories = [float(text) for text in column.texts if plain_number(text) is not None]
+    others = ~np.isnan(numbers) & ~np.isin(numbers, categories)
     for place in np.unique(texts).tolist():
         if place != NO_TEXT and is_sentence(column, left.texts[place]):
             others |= texts == place
@@ -218,16 +218,16 @@ def _codes(
 
     codes, place_of: as in `_encoded_column`.
     """
-    own = {text: float(code) for code, text in enumerate(column.texts)}
-    here = [text for text in own if text in place_of]
+    own_codes = {text: float(code) for code, text in enumerate(column.texts)}
+    here = [text for text in own_codes if text in place_of]
     places = [place_of[text] for text in here]
     shared = codes[places]
-    codes[places] = [own[text] for text in here]
-    found = codes[cells.text[:, j]]
+    codes[places] = [own_codes[text] for text in here]
+    column_codes = codes[cells.text[:, j]]
     codes[places] = shared
     if not column.number and not column.moment:
         numbers = cells.numbers[:, j]
         for i in np.flatnonzero(~np.isnan(numbers)):
             text = text_of(float(numbers[i]))
-            found[i] = own.get(text, code_of(text))
-    return found
+            column_codes[i] = own_codes.get(text, code_of(text))
+    return column_codes
