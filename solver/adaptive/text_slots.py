@@ -8,6 +8,7 @@ so that the weights never take more than 16 PLACES bytes for each step.
 """
 
 from collections.abc import Sequence
+from functools import lru_cache
 from typing import NamedTuple
 
 import numpy as np
@@ -55,10 +56,10 @@ def entries(codes: Float64Array, count: int) -> tuple[NDArray[np.int64], Float64
     columns = int(np.flatnonzero(~missing.all(axis=0)).max(initial=-1)) + 1
     codes, missing = codes[:, :columns], missing[:, :columns]
     words = codes < 0.0
-    numbers = np.where(words, 0, mixed(np.arange(columns)).astype(np.int64))
+    numbers = np.where(words, 0, _mixed_numbers(columns))
     of_texts = mixed(np.where(missing, 0.0, codes).astype(np.int64) ^ numbers)
     crossed = int(np.flatnonzero((codes >= 0.0).any(axis=0)).max(initial=-1)) + 1
-    a, b = np.triu_indices(min(crossed, CROSSED), 1)
+    a, b = _pairs(min(crossed, CROSSED))
     of_pairs = mixed((of_texts[:, a] + np.uint64(3) * of_texts[:, b]).astype(np.int64))
     bits = np.concatenate([of_texts, of_pairs], axis=1)
     lacks = np.concatenate([missing, missing[:, a] | missing[:, b]], axis=1)
@@ -72,6 +73,18 @@ def entries(codes: Float64Array, count: int) -> tuple[NDArray[np.int64], Float64
     x[:, 1:] = np.where(lacks, 0.0, 1.0 / np.sqrt(m))
     x[:, 1 : 1 + columns] *= np.where(phrases, PHRASE, 1.0)
     return slots, x
+
+
+@lru_cache(256)
+def _mixed_numbers(columns: int) -> NDArray[np.int64]:
+    """Return mixed bits of each column's number, (columns,)."""
+    return mixed(np.arange(columns)).astype(np.int64)
+
+
+@lru_cache(CROSSED + 1)
+def _pairs(columns: int) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+    """Return the first and the second column of each pair."""
+    return np.triu_indices(columns, 1)
 
 
 def for_targets(weights: TextWeights, order: NDArray[np.int64]) -> TextWeights:

@@ -93,10 +93,9 @@ def joined(parts: Sequence[Cells]) -> Cells:
 
 
 def texts_in(cells: Cells, columns: Sequence[int]) -> list[int]:
-    """Return the places of the texts that some columns have."""
-    places = np.unique(cells.text[:, columns])
-    used: list[int] = places[places != NO_TEXT].tolist()
-    return used
+    """Return the places of the texts that some columns have, in the order in which they come."""
+    places = dict.fromkeys(cells.text[:, columns].ravel().tolist())
+    return [place for place in places if place != NO_TEXT]
 
 
 def text_of(number: float) -> str:
@@ -134,10 +133,9 @@ def moment_columns(seconds: Float64Array) -> Float64Array:
     sine and cosine of the hour of the day, of the day of the week and of the day of the year, the
     days since 1970, and the seconds, of which a preparation takes those of the row before off.
     """
-    waves = list[Float64Array]()
+    columns = np.empty((len(seconds), MOMENT_COLUMNS))
     with np.errstate(invalid="ignore"):
-        for period in PERIODS:
-            angle = 2.0 * np.pi * np.mod(seconds, period) / period
-            waves += [np.sin(angle), np.cos(angle)]
-    columns: Float64Array = np.stack([*waves, seconds / DAY, seconds], axis=1)
+        angles = 2.0 * np.pi * np.mod(seconds[:, None], PERIODS) / PERIODS
+        columns[:, 0:-2:2], columns[:, 1:-2:2] = np.sin(angles), np.cos(angles)
+    columns[:, -2], columns[:, -1] = seconds / DAY, seconds
     return columns

@@ -223,8 +223,7 @@ class ColumnFacts:
         notices, plain = list[Notice](), table.read
         if not table.schema.settled:
             return notices
-        watched = range(len(table.columns)) if plain.texts else self._in_runs()
-        for k in watched:
+        for k in self._watched(table):
             column, j = table.columns[k], table.places[k]
             if j is None:
                 continue
@@ -257,10 +256,11 @@ class ColumnFacts:
                 notices.append(Notice("identifier-repeats", column.name, message))
         return notices
 
-    def _in_runs(self) -> list[int]:
-        """Return the columns that even rows without texts may revise."""
-        changed = (k for k in self._columns.changed if not self._revised[k])
-        return sorted({*self._late, *np.flatnonzero(self._unread_run).tolist(), *changed})
+    def _watched(self, table: TableRows) -> list[int]:
+        """Return the columns that the rows may revise, and those whose runs they may end."""
+        watched = {*self._late, *np.flatnonzero(self._unread_run).tolist()}
+        watched.update(k for k in self._columns.changed if not self._revised[k])
+        return sorted(watched.union(table.with_texts))
 
     def _runs(self, k: int, unread: NDArray[np.bool_]) -> bool:
         """Count the values in a row that were unread; whether that reaches RUN now."""
@@ -359,12 +359,10 @@ def unread_values(table: TableRows) -> Iterator[tuple[Column, int, str]]:
     Those that came late can read any.
     """
     plain = table.read
-    for column, j in zip(table.columns, table.places, strict=True):
-        if j is None or column.reading.kind not in _UNREAD_KINDS:
-            continue
-        left = plain.text[:, j] != NO_TEXT
-        if left.any():
-            row = int(np.argmax(left))
+    for k in table.with_texts:
+        column, j = table.columns[k], table.places[k]
+        if column.reading.kind in _UNREAD_KINDS:
+            row = int(np.argmax(plain.text[:, j] != NO_TEXT))
             yield column, row, _shortened(plain.texts[plain.text[row, j]])
 
 

@@ -157,7 +157,7 @@ def with_own_words(rows: Rows) -> Rows:
     """
     if isinstance(rows, NamedRows):
         names, place = _in_order(rows.names, rows.place)
-        rows = rows._replace(names=names, place=place)
+        rows = rows._replace(names=list(names), place=place)
     return with_own_texts(rows)
 
 
@@ -174,13 +174,14 @@ def with_own_texts(rows: Rows) -> Rows:
 
 def _in_order(
     words: Sequence[str], place: NDArray[np.integer[Any]]
-) -> tuple[list[str], NDArray[np.int64]]:
+) -> tuple[Sequence[str], NDArray[np.integer[Any]]]:
     """The words that occur, in the order of their first appearance, and each entry's place."""
-    used, firsts, places = np.unique(place, return_index=True, return_inverse=True)
-    order = np.argsort(firsts)
-    rank = np.empty_like(order)
+    order = list(dict.fromkeys(place.tolist()))
+    if order == list(range(len(words))):
+        return words, place
+    rank = np.empty(len(words), np.int64)
     rank[order] = np.arange(len(order))
-    return [words[k] for k in used[order].tolist()], rank[places]
+    return [words[k] for k in order], rank[place]
 
 
 def form_of(rows: Rows) -> Hashable:

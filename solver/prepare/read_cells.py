@@ -5,7 +5,7 @@ table has no place for, such as a text in a column of numbers or a name that cam
 """
 
 from collections.abc import Iterator, Mapping, Sequence
-from functools import lru_cache
+from itertools import chain
 from math import isnan, log1p, nan
 from typing import Protocol
 
@@ -32,9 +32,7 @@ from wolfstream.solver.prepare.kinds.words import (
     words_of,
 )
 
-# Of longer texts, what they are is not kept for the next time.
-_LONGEST_KEPT = 64
-# Of so few texts in a column each is read; of more, each different one, by numpy.
+# So few texts in a column are read one by one.
 _FEW = 4
 
 
@@ -66,24 +64,28 @@ def read(columns: Sequence[ReadColumn], cells: Cells, places: Sequence[int | Non
     if not cells.texts and all(column.reading.plain for column in columns):
         return cells
     numbers, text = cells.numbers.copy(), cells.text.copy()
+    has_numbers: list[bool] = np.any(~np.isnan(numbers), axis=0).tolist()
+    n_texts: list[int] = np.not_equal(text, NO_TEXT).sum(axis=0).tolist()
     for column, j in zip(columns, places, strict=True):
         if j is None:
             continue
         reading = column.reading
-        if not reading.plain:
+        if has_numbers[j] and not reading.plain:
             there = ~np.isnan(numbers[:, j])
-            if there.any():
-                numbers[there, j] = [_number(reading, x) for x in numbers[there, j].tolist()]
+            numbers[there, j] = [_number(reading, x) for x in numbers[there, j].tolist()]
+        if not n_texts[j]:
+            continue
         has = np.flatnonzero(text[:, j] != NO_TEXT)
-        if len(has) <= _FEW:
+        if n_texts[j] <= _FEW:
             for i in has.tolist():
                 numbers[i, j], stays = _value(reading, cells.texts[text[i, j]])
-                text[i, j] = text[i, j] if stays else NO_TEXT
+                if not stays:
+                    text[i, j] = NO_TEXT
             continue
-        used, back = np.unique(text[has, j], return_inverse=True)
-        found = [_value(reading, cells.texts[place]) for place in used.tolist()]
-        numbers[has, j] = np.array([value for value, _ in found])[back]
-        text[has[np.array([not stays for _, stays in found])[back]], j] = NO_TEXT
+        present: list[int] = text[has, j].tolist()
+        values = {place: _value(reading, cells.texts[place]) for place in dict.fromkeys(present)}
+        numbers[has, j] = [values[place][0] for place in present]
+        text[has, j] = [place if values[place][1] else NO_TEXT for place in present]
     return cells._replace(numbers=numbers, text=text)
 
 
@@ -93,19 +95,12 @@ def _number(reading: Reading, x: float) -> float:
 
 def _value(reading: Reading, text: str) -> tuple[float, bool]:
     """Return a text's number, NaN where there is none, and whether it stays a text."""
-    return _short_value(reading, text) if len(text) <= _LONGEST_KEPT else _found(reading, text)
-
-
-def _found(reading: Reading, text: str) -> tuple[float, bool]:
     if reading.is_missing(text) or reading.kind == "identifier":
         return nan, False
     if reading.kind == "text":
         return log1p(len(text)), False
     number = reading.number(text)
     return number, isnan(number)
-
-
-_short_value = lru_cache(8192)(_found)
 
 
 def within_texts(reading: Reading, cells: Cells, j: int | None) -> Float64Array:
@@ -116,11 +111,12 @@ def within_texts(reading: Reading, cells: Cells, j: int | None) -> Float64Array:
     width = len(reading.words) + len(reading.units)
     if j is None:
         return np.full((len(cells.numbers), width), nan)
-    rows = np.full((len(cells.texts) + 1, width), nan)
-    for place in np.unique(cells.text[:, j]).tolist():
-        if place != NO_TEXT:
-            rows[place] = _within_text(reading, cells.texts[place])
-    return rows[cells.text[:, j]]
+    none, places = [nan] * width, cells.text[:, j].tolist()
+    found = {
+        place: none if place == NO_TEXT else _within_text(reading, cells.texts[place])
+        for place in dict.fromkeys(places)
+    }
+    return np.array([found[place] for place in places]).reshape(-1, width)
 
 
 def _within_text(reading: Reading, text: str) -> list[float]:
@@ -137,16 +133,16 @@ def words(
 
     columns: those whose words are learned.
     """
-    codes = np.full((len(cells.numbers), MOST_CODES), nan)
-    counts = [0] * len(codes)
+    of_rows: list[list[float]] = [[] for _ in range(len(cells.numbers))]
     for column, j in zip(columns, places, strict=True):
         if j is None:
             continue
-        with_room = [i for i, count in enumerate(counts) if count < MOST_CODES]
+        with_room = [i for i, found in enumerate(of_rows) if len(found) < MOST_CODES]
         for i, found in _codes(column, cells, j, with_room):
-            end = min(counts[i] + len(found), MOST_CODES)
-            codes[i, counts[i] : end] = found[: end - counts[i]]
-            counts[i] = end
+            of_rows[i] += found[: MOST_CODES - len(of_rows[i])]
+    codes = np.full((len(of_rows), MOST_CODES), nan)
+    counts = np.array([len(found) for found in of_rows], np.int64)
+    codes[np.arange(MOST_CODES) < counts[:, None]] = list(chain.from_iterable(of_rows))
     return codes
 
 

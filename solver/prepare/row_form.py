@@ -203,7 +203,7 @@ class RowForm(NamedTuple):
             return self
         return self._replace(schema=self.schema._replace(head=Head()))
 
-    def taken(self, rows: Rows) -> tuple["RowForm", TableRows]:
+    def taken(self, rows: Rows | TableRows) -> tuple["RowForm", TableRows]:
         """Return the form after more rows of a settled table, and these, for it. Raises Misfit."""
         table = taken(self.table(rows))
         form = self if table.schema is self.schema else self._replace(schema=table.schema)
@@ -265,10 +265,13 @@ class RowForm(NamedTuple):
         if isinstance(rows, TableRows):
             return rows
         assert self.schema is not None
-        return TableRows(self.schema, self._cells(rows))
+        return TableRows(self.schema, self.cells(rows))
 
-    def _cells(self, rows: Rows) -> Cells:
-        """Return rows as cells, without room for names that the table does not learn."""
+    def cells(self, rows: Rows) -> Cells:
+        """Return rows as cells, without room for names that the table does not learn.
+
+        Raises Misfit for names that it lacks and refuses.
+        """
         if self.schema is None or not isinstance(rows, NamedRows):
             return cells(rows)
         known = {*self.schema.names, *self.schema.late}
@@ -303,7 +306,7 @@ class RowForm(NamedTuple):
             stop = n if schema.settled else i + 1
             part = rows_between(rows, i, stop)
             if schema.settled:
-                table = self._replace(schema=schema)._cells(part)
+                table = self._replace(schema=schema).cells(part)
             else:  # all of its names, of which any may become a column
                 table = cells(with_own_words(part))
             try:

@@ -11,6 +11,7 @@ than MOST_COLUMNS. Such rows are sparse: new names come at any time, and an abse
 """
 
 from collections.abc import Sequence
+from itertools import islice
 
 import numpy as np
 from numpy.typing import NDArray
@@ -18,7 +19,7 @@ from numpy.typing import NDArray
 from wolfstream.solver.prepare.cells import NO_TEXT, Cells, texts_in
 from wolfstream.solver.prepare.columns import MOST_SLOTS, own_codes
 from wolfstream.solver.prepare.kinds.judging import Reading, first_order
-from wolfstream.solver.prepare.read_cells import read, readings, values_in
+from wolfstream.solver.prepare.read_cells import read, readings
 from wolfstream.solver.prepare.schema import (
     MOST_LATE,
     RUN,
@@ -247,8 +248,7 @@ def _with_texts(table: TableRows) -> Schema:
         j = table.places[k]
         if j is None:
             continue
-        texts, first = np.unique(cells.text[:, j], return_index=True)
-        for place in texts[np.argsort(first)].tolist():
+        for place in dict.fromkeys(cells.text[:, j].tolist()):
             if place != NO_TEXT and not is_sentence(columns[k], cells.texts[place]):
                 columns[k] = _with_text(columns[k], cells.texts[place], columns[k].slots)
     return _with_columns(schema, columns)
@@ -270,8 +270,7 @@ def _with_order(schema: Schema, table: TableRows) -> Schema:
         j = table.places[k]
         if j is None:
             continue
-        values = values_in(table.cells, j)
-        order = first_order(value for value in values if isinstance(value, str))
+        order = first_order(table.cells.texts[place] for place in texts_in(table.cells, [j]))
         if order:
             reading = columns[k].reading._replace(day_first=order == "day", ordered=True)
             columns[k] = columns[k]._replace(reading=reading)
@@ -290,10 +289,12 @@ def first_order_row(table: TableRows) -> int | None:
         j = table.places[k]
         if j is None:
             continue
-        shows = np.zeros(len(cells.texts) + 1, np.bool_)  # the last one stands for no text
-        for place in texts_in(cells, [j]):
-            shows[place] = bool(first_order([cells.texts[place]]))
-        rows += np.flatnonzero(shows[cells.text[:, j]])[:1].tolist()
+        showing = (
+            row
+            for row, place in enumerate(cells.text[:, j].tolist())
+            if place != NO_TEXT and first_order((cells.texts[place],))
+        )
+        rows += islice(showing, 1)
     return min(rows, default=None)
 
 

@@ -5,13 +5,21 @@ numbers cannot read, and values of a column of categories that has become anothe
 """
 
 from collections.abc import Mapping, Sequence
-from functools import cached_property
+from functools import cached_property, lru_cache
+from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
 from wolfstream.solver.arrays import Float64Array
-from wolfstream.solver.prepare.cells import NO_TEXT, Cells, code_of, moment_columns, text_of
+from wolfstream.solver.prepare.cells import (
+    MOMENT_COLUMNS,
+    NO_TEXT,
+    Cells,
+    code_of,
+    moment_columns,
+    text_of,
+)
 from wolfstream.solver.prepare.kinds.numerals import plain_number
 from wolfstream.solver.prepare.kinds.words import MOST_CODES
 from wolfstream.solver.prepare.read_cells import read, within_texts, words
@@ -69,6 +77,14 @@ class TableRows:
         return self._read
 
     @cached_property
+    def with_texts(self) -> list[int]:
+        """Those of the columns in which texts are left that were not read."""
+        if not self.cells.texts:
+            return []
+        left = (self.read.text != NO_TEXT).any(axis=0).tolist()
+        return [k for k, j in enumerate(self.places) if j is not None and left[j]]
+
+    @cached_property
     def spilled(self) -> Cells | None:
         """Cells with nothing but values that a settled table has no place for; None if none."""
         return _spilled(self)
@@ -99,23 +115,21 @@ def encode(table: TableRows) -> Float64Array:
     places = table.places[: len(columns)]
     if table.plain:
         return in_order(table.cells.numbers, places, np.nan)
-    cells = table.read
-    codes = np.full(len(cells.texts) + 1, np.nan)
-    if cells.texts:
-        left = np.unique(cells.text)
-        left = left[left != NO_TEXT]
-        codes[left] = [code_of(cells.texts[place]) for place in left.tolist()]
-    place_of = {text: place for place, text in enumerate(cells.texts)}
-    parts, seconds = [np.empty((len(cells.numbers), 0))], dict[str, Float64Array]()
-    for column, j in zip(columns, places, strict=True):
-        parts += _encoded_column(column, cells, j, codes, place_of)
+    n, layout = len(table.cells.numbers), columns.layout
+    X, codes = np.empty((n, len(layout.numbers) + len(layout.categories))), _text_codes(table.read)
+    used = [(c, j) for c, j in zip(columns, places, strict=True) if c.used]
+    seconds = dict[str, Float64Array]()
+    for (column, j), at in zip(used, columns.beginnings, strict=True):
+        own = X[:, at : at + column.n_numbers + (column.slots > 0)]
+        if j is None:
+            own.fill(np.nan)
+        else:
+            _encode_column(column, table, j, codes, own)
         if column.moment:
-            seconds[column.name] = parts[-1 - (column.slots > 0)][:, -1]
-        if column.used and column.within:
-            within = within_texts(column.reading, table.cells, j)
-            parts.insert(len(parts) - (column.slots > 0), within)
-    parts += [seconds[a.name] - seconds[b.name] for a, b in columns.paired_moments]
-    return np.concatenate([part.reshape(len(cells.numbers), -1) for part in parts], axis=1)
+            seconds[column.name] = own[:, MOMENT_COLUMNS - 1]
+    for k, (first, second) in enumerate(reversed(columns.paired_moments), 1):
+        X[:, -k] = seconds[first.name] - seconds[second.name]
+    return X
 
 
 def encoded_words(table: TableRows) -> Float64Array | None:
@@ -154,8 +168,8 @@ def _spilled(table: TableRows) -> Cells | None:
     column of these which has become another one.
     """
     cells, columns, places = table.cells, table.schema.columns, table.places
-    of_numbers = columns.only_numbers if cells.texts else ()
-    if not any(places[k] is not None for k in (*columns.changed, *of_numbers)):
+    of_numbers = set(columns.only_numbers).intersection(table.with_texts)
+    if not of_numbers and not any(places[k] is not None for k in columns.changed):
         return None
     left = table.read
     text = np.full(cells.text.shape, NO_TEXT, cells.text.dtype)
@@ -189,37 +203,49 @@ def uncategorised(column: Column, left: Cells, j: int) -> NDArray[np.bool_]:
     return others
 
 
-def _encoded_column(
-    column: Column, cells: Cells, j: int | None, codes: Float64Array, place_of: Mapping[str, int]
-) -> list[Float64Array]:
-    """Return a column that was read as numbers, as codes, or as both; none if it is not learned.
+class _TextCodes(NamedTuple):
+    """Codes of texts that have none of their own.
 
-    codes: of the cells' texts that have none of their own, and NaN for no text. place_of: the
-    texts' places in there.
+    codes: of each text, then NaN for no text. place_of: the texts' places in there.
     """
-    if not column.used:
-        return []
-    n = len(cells.numbers)
-    numbers = np.full(n, np.nan) if j is None else cells.numbers[:, j]
-    parts = list[Float64Array]()
+
+    codes: Float64Array
+    place_of: Mapping[str, int]
+
+
+def _text_codes(cells: Cells) -> _TextCodes:
+    """Return the codes of the texts that are left in cells that were read."""
+    codes = np.full(len(cells.texts) + 1, np.nan)
+    if cells.texts:
+        for place in set(cells.text.ravel().tolist()):
+            if place != NO_TEXT:
+                codes[place] = code_of(cells.texts[place])
+    return _TextCodes(codes, {text: place for place, text in enumerate(cells.texts)})
+
+
+def _encode_column(
+    column: Column, table: TableRows, j: int, codes: _TextCodes, X: Float64Array
+) -> None:
+    """Write the cells' column j, which is learned, as numbers and codes to X (n, its columns)."""
+    numbers = table.read.numbers[:, j]
     if column.moment:
-        parts.append(moment_columns(numbers))
+        X[:, :MOMENT_COLUMNS] = moment_columns(numbers)
     elif column.numeric:
-        parts.append(numbers)
+        X[:, 0] = numbers
+    if column.within:
+        X[:, column.numeric : column.n_numbers] = within_texts(column.reading, table.cells, j)
     if column.slots:
-        parts.append(np.full(n, np.nan) if j is None else _codes(column, cells, j, codes, place_of))
-    return parts
+        X[:, -1] = _codes(column, table.read, j, codes)
 
 
-def _codes(
-    column: Column, cells: Cells, j: int, codes: Float64Array, place_of: Mapping[str, int]
-) -> Float64Array:
+def _codes(column: Column, cells: Cells, j: int, text_codes: _TextCodes) -> Float64Array:
     """Return the codes (n,) of a column's texts in the cells' column j; NaN where one is missing.
 
-    codes, place_of: as in `_encoded_column`.
+    cells: that were read.
     """
-    own_codes = {text: float(code) for code, text in enumerate(column.texts)}
-    here = [text for text in own_codes if text in place_of]
+    codes, place_of = text_codes
+    own_codes = _own_codes(column.texts)
+    here = own_codes.keys() & place_of.keys()
     places = [place_of[text] for text in here]
     shared = codes[places]
     codes[places] = [own_codes[text] for text in here]
@@ -231,3 +257,8 @@ def _codes(
             text = text_of(float(numbers[i]))
             column_codes[i] = own_codes.get(text, code_of(text))
     return column_codes
+
+
+@lru_cache(1024)
+def _own_codes(texts: tuple[str, ...]) -> Mapping[str, float]:
+    return {text: float(code) for code, text in enumerate(texts)}

@@ -152,40 +152,41 @@ class StreamRows:
             return
         # A part of a large request has all its texts: what is done for each would be done again.
         samples = samples._replace(X=with_own_texts(samples.X))
-        start, notices = 0, list[Notice]()
-        while start < len(samples.y):
-            stop = self._end_of_reading(samples.X, start, len(samples.y))
-            whole = (start, stop) == (0, len(samples.y))
-            part = samples if whole else samples.between(start, stop)
-            if self.form.schema is not None and self.form.settled:
-                yield self._of_table(part)
-            else:
-                yield from self._settling(part, learn_anew)
+        start, n, notices = 0, len(samples.y), list[Notice]()
+        while start < n:
+            schema = self.form.schema
+            if schema is not None and schema.settled:
+                for settled in self._of_table(samples if start == 0 else samples.between(start, n)):
+                    yield settled
+                    notices += self.notices
+                break
+            # Rows that follow are read in another way once a table has settled.
+            left = SETTLING - (0 if schema is None else schema.samples)
+            unending = self.form.sparse or isinstance(samples.X, np.ndarray)
+            stop = n if unending else min(n, start + left)
+            part = samples if (start, stop) == (0, n) else samples.between(start, stop)
+            yield from self._settling(part, learn_anew)
             notices += self.notices
             start = stop
         self.notices = notices[:MOST_NOTICES]
 
-    def _end_of_reading(self, rows: Rows, start: int, n: int) -> int:
-        """Return where to cut rows of a table because those that follow are read in another way.
+    def _of_table(self, samples: Part) -> Iterator[Settled]:
+        """The samples of a settled table, whose cells are read once for all that is learned.
 
-        That is where a table has settled; then rows before the first that shows the order of days
-        and months in dates are read as they were so far, however they came.
+        Rows before the first that shows the order of days and months in dates are read as they were
+        so far, however they came.
         """
-        schema = self.form.schema
-        if isinstance(rows, np.ndarray) or self.form.sparse:
-            return n
-        if schema is None or not schema.settled:
-            return min(n, start + SETTLING - (0 if schema is None else schema.samples))
-        if not schema.columns.unordered or not len(rows.texts):
-            return n
-        row = first_order_row(self.form.table(rows_between(rows, start, n)))
-        return n if row is None else start + max(row, 1)
-
-    def _of_table(self, samples: Part) -> Settled:
-        """Return samples of a settled table, whose cells are read once for all that is learned."""
-        self.form, table = self.form.taken(samples.X)
-        self._note(table)
-        return Settled(samples, self.prepared(self.form.encoded(table), self.form.words(table)))
+        cells, start, n = self.form.cells(samples.X), 0, len(samples.y)
+        while start < n:
+            rest = self.form.table(cells.rows(start, n) if start else cells)
+            row = first_order_row(rest)
+            stop = n if row is None else start + max(row, 1)
+            table = rest if stop == n else self.form.table(cells.rows(start, stop))
+            part = samples if stop - start == n else samples.between(start, stop)
+            self.form, table = self.form.taken(table)
+            self._note(table)
+            yield Settled(part, self.prepared(self.form.encoded(table), self.form.words(table)))
+            start = stop
 
     def _settling(self, samples: Part, learn_anew: Callable[[], None]) -> Iterator[Settled]:
         i, start, n = 0, 0, len(samples.y)

@@ -244,8 +244,13 @@ def _order_of(texts: Sequence[str]) -> tuple[bool, bool]:
 
 def first_order(texts: Iterable[str]) -> str:
     """Return "day" or "month" by the first date that can be read in one way alone; "" for none."""
-    written = (moment(text) for text in texts if len(text) <= _LONGEST_CATEGORY)
-    return next((one.order for one in written if one is not None and one.order), "")
+    for text in texts:
+        # Where the year comes first, the month follows.
+        if len(text) <= _LONGEST_CATEGORY and not text.lstrip()[:4].isdecimal():
+            written = moment(text)
+            if written is not None and written.order:
+                return written.order
+    return ""
 
 
 def _as_number(texts: Sequence[str], numbers: Sequence[float]) -> Reading | None:

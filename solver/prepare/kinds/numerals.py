@@ -9,6 +9,7 @@ It says what one text may be. Whether a column is meant so is for `judging`.
 
 import math
 import re
+from functools import lru_cache
 from typing import NamedTuple
 
 # No quantity is written longer; so a text of a megabyte costs nothing.
@@ -73,6 +74,10 @@ _COMMAED = re.compile(r"\d{1,3}(?:\.\d{3})+,\d+|\d{1,3}(?:\.\d{3}){2,}")
 _SPACED = re.compile(r"\d{1,3}(?:['’\u00a0\u202f ]\d{3})+(?:[.,]\d+)?")
 # A small m is a metre, and a small b or t no multiplier either.
 _AMOUNT = re.compile(r"(?<![^\W_])(\d+(?:,\d{3})*(?:\.\d+)?)(?:[\s-]?([^\W\d_]{1,12}|[%\"'+°]))?")
+# What a finite number in a data file begins and ends with, of ASCII.
+_SPACES = " \t\n\v\f\r\x1c\x1d\x1e\x1f"
+_BEGINS, _ENDS = frozenset("0123456789+-." + _SPACES), frozenset("0123456789." + _SPACES)
+_PLAIN = re.compile(r"\d*\.?\d*")
 _MULTIPLIERS = {"k": 1e3, "K": 1e3, "M": 1e6, "mn": 1e6, "B": 1e9, "bn": 1e9, "T": 1e12}
 _MINUS = {"-", "−"}
 
@@ -97,6 +102,8 @@ class Numeral(NamedTuple):
 
 def plain_number(text: str) -> float | None:
     """Return the finite number that a text is, as data files have them; None for another text."""
+    if text[:1] not in _BEGINS or text[-1:] not in _ENDS:
+        return None
     if len(text) > LONGEST or "_" in text or not text.isascii():
         return None
     try:
@@ -114,26 +121,23 @@ def numeral(text: str, *, commas: bool = False) -> Numeral | None:
     if len(text) > LONGEST:
         return None
     found = _NUMERAL.fullmatch(text.strip())
-    if found is None or bool(found["open"]) != bool(found["close"]):
+    if found is None:
         return None
-    before = (found["before"] + found["after_sign"]).strip()
-    unit, factor = _multiplier(found["unit"].strip())
-    if len(before) > _LONGEST_UNIT or len(unit) > _LONGEST_UNIT or not _may_precede(before):
+    opened, before, sign, after_sign, digits, last, unit, closed = found.groups()
+    around = _around((before + after_sign).strip(), unit.strip())
+    if around is None or (opened is None) != (closed is None):
         return None
-    first, comma = _number(found["digits"], commas)
-    if first is None:
+    value, comma = _number(digits, commas)
+    if value is None:
         return None
-    value = first
-    if found["other"] is not None:
-        other, other_comma = _number(found["other"], commas)
-        if other is None or other < first or found["sign"]:
+    if last is not None:
+        other, other_comma = _number(last, commas)
+        if other is None or other < value or sign:
             return None
-        value, comma = 0.5 * (first + other), comma or other_comma
-    negative = bool(found["open"]) != (found["sign"] in _MINUS)
-    value = factor * (-value if negative else value)
-    if not math.isfinite(value):
-        return None
-    return Numeral(value, f"{before.casefold()}#{unit.casefold()}", comma)
+        value, comma = 0.5 * (value + other), comma or other_comma
+    negative = (opened is not None) != (sign in _MINUS)
+    value = around.factor * (-value if negative else value)
+    return Numeral(value, around.unit, comma) if math.isfinite(value) else None
 
 
 def amounts(text: str) -> dict[str, float]:
@@ -146,6 +150,27 @@ def amounts(text: str) -> dict[str, float]:
         if unit not in found and len(digits) <= LONGEST:
             found[unit] = float(digits.replace(",", ""))
     return found
+
+
+class _Around(NamedTuple):
+    """What stands around digits. unit: as of `Numeral`. factor: what it multiplies them by."""
+
+    unit: str
+    factor: float
+
+
+def _around(before: str, after: str) -> _Around | None:
+    """Return what stands around digits, before and after them; None if it makes them no number."""
+    short = len(before) <= _LONGEST_UNIT and len(after) <= _LONGEST_UNIT
+    return _short_around(before, after) if short else None
+
+
+@lru_cache(1024)
+def _short_around(before: str, after: str) -> _Around | None:
+    if not _may_precede(before):
+        return None
+    unit, factor = _multiplier(after)
+    return _Around(f"{before.casefold()}#{unit.casefold()}", factor)
 
 
 def _may_precede(before: str) -> bool:
@@ -167,6 +192,8 @@ def _multiplier(unit: str) -> tuple[str, float]:
 
 def _number(digits: str, commas: bool) -> tuple[float | None, bool]:
     """Return digits with separators as a number, and whether a decimal comma alone was read."""
+    if _PLAIN.fullmatch(digits):
+        return float(digits), False
     mantissa, _, exponent = digits.lower().partition("e")
     comma = False
     if commas and "." not in mantissa and mantissa.count(",") == 1:
@@ -179,7 +206,7 @@ def _number(digits: str, commas: bool) -> tuple[float | None, bool]:
         mantissa = re.sub(r"['’\u00a0\u202f ]", "", mantissa).replace(",", ".")
     elif mantissa.count(",") == 1 and "." not in mantissa:
         mantissa, comma = mantissa.replace(",", "."), True
-    elif not re.fullmatch(r"\d*\.?\d*", mantissa):
+    elif not _PLAIN.fullmatch(mantissa):
         return None, False
     try:
         return float(f"{mantissa}e{exponent}" if exponent else mantissa), comma

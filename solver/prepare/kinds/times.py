@@ -73,22 +73,21 @@ def _written(order: str, found: "re.Match[str]") -> Written | None:
     clock = _clock(found)
     if clock is None:
         return None
-    year = int(found["year"])
-    if len(found["year"]) == 2:
+    digits, first = found.group("year", "a")
+    year, a = int(digits), int(first)
+    if len(digits) == 2:
         year += 2000 if year < 70 else 1900
-    a = int(found["a"])
     if order == "named":
         name = found["month"].lower()
         if name[:3] not in _MONTHS or not _FULL[name[:3]].startswith(name[: max(3, len(name))]):
             return None
         day = _days(year, _MONTHS.index(name[:3]) + 1, a)
-        return None if day is None else Written("", DAY * day + clock, DAY * day + clock)
-    month_first = _days(year, a, int(found["b"]))
+        return None if day is None else _without_order(DAY * day + clock)
+    b = int(found["b"])
+    month_first = _days(year, a, b)
     if order == "ymd":
-        if month_first is None:
-            return None
-        return Written("", DAY * month_first + clock, DAY * month_first + clock)
-    day_first = _days(year, int(found["b"]), a)
+        return None if month_first is None else _without_order(DAY * month_first + clock)
+    day_first = _days(year, b, a)
     if month_first is None and day_first is None:
         return None
     which = "day" if month_first is None else "month" if day_first is None else ""
@@ -97,6 +96,10 @@ def _written(order: str, found: "re.Match[str]") -> Written | None:
     assert one is not None
     assert other is not None
     return Written(which, DAY * one + clock, DAY * other + clock)
+
+
+def _without_order(seconds: float) -> Written:
+    return Written("", seconds, seconds)
 
 
 _FULL = {
@@ -111,17 +114,19 @@ _FULL["sep"] = "september"
 
 def _clock(found: "re.Match[str]") -> float | None:
     """Return the seconds after midnight in UTC; None for a time of day that is none."""
-    hour, minute, second = (int(found[name] or 0) for name in ("hour", "minute", "second"))
-    if found["half"]:
+    digits = found.group("hour", "minute", "second")
+    part, half, zone = found.group("part", "half", "zone")
+    hour, minute, second = [int(each or 0) for each in digits]
+    if half:
         if not 1 <= hour <= 12:
             return None
-        hour = hour % 12 + (12 if found["half"][0] in "pP" else 0)
+        hour = hour % 12 + (12 if half[0] in "pP" else 0)
     if hour > 24 or minute > 59 or second > 60 or (hour == 24 and minute + second > 0):
         return None
     seconds = 3600.0 * hour + 60.0 * minute + second
-    if found["part"]:
-        seconds += float(f"0.{found['part']}")
-    return seconds - _offset(found["zone"])
+    if part:
+        seconds += float(f"0.{part}")
+    return seconds - _offset(zone)
 
 
 def _offset(zone: str | None) -> float:
@@ -133,11 +138,14 @@ def _offset(zone: str | None) -> float:
     return -seconds if zone[0] == "-" else seconds
 
 
+_LENGTHS = (31, 29, 31, 30, 31, 30, 31, 31, 30, 31, 30, 31)
+
+
 def _days(year: int, month: int, day: int) -> int | None:
     """Return the days from 1970-01-01 to a date, by Hinnant's `days_from_civil`; None for none."""
-    leap = year % 4 == 0 and (year % 100 != 0 or year % 400 == 0)
-    lengths = (31, 29 if leap else 28, 31, 30, 31, 30, 31, 31, 30, 31, 30, 31)
-    if not 1 <= month <= 12 or not 1 <= day <= lengths[month - 1]:
+    if not 1 <= month <= 12 or not 1 <= day <= _LENGTHS[month - 1]:
+        return None
+    if month == 2 and day == 29 and (year % 4 or (year % 100 == 0 and year % 400)):
         return None
     y = year - (month <= 2)
     era, of_era = divmod(y, 400)

@@ -46,8 +46,14 @@ def codes_of_words(key: bytes, text: str) -> list[float]:
     whole = " ".join(words) if words else text[:MOST_CHARACTERS]
     given = list(dict.fromkeys([f"={whole}", *words]))[:MOST_CODES]
     pairs = list(dict.fromkeys(pairwise(words)))[: MOST_CODES - len(given)]
-    codes = [word_code(key, one) for one in given]
-    return codes + [word_code(key, " ".join(pair)) - 1.0 for pair in pairs]
+    joined = [f"{one} {other}" for one, other in pairs]
+    codes = [
+        _short_code(key, one) if len(one) <= _LONGEST_KEPT else _code(key, one)
+        for one in (*given, *joined)
+    ]
+    for k in range(len(given), len(codes)):
+        codes[k] -= 1.0
+    return codes
 
 
 def codes_of_number(key: bytes, value: float) -> list[float]:
@@ -67,13 +73,21 @@ def word_code(key: bytes, word: str) -> float:
 
 
 def _code(key: bytes, word: str) -> float:
-    digest = blake2b(word.encode(errors="surrogatepass"), digest_size=8, key=key).digest()
+    of_column, keyed = _of_column(key)
+    hashed = keyed.copy()
+    hashed.update(word.encode(errors="surrogatepass"))
+    of_word = int.from_bytes(hashed.digest()) >> (64 - _BITS + _COLUMN_BITS)
+    return -1.0 - 2.0 * float(of_column + of_word)
+
+
+@lru_cache(4096)
+def _of_column(key: bytes) -> tuple[int, blake2b]:
+    """Return the upper bits of a column's codes, and the hash of its words, without any yet."""
     of_column = int.from_bytes(key[:8]) >> (64 - _COLUMN_BITS)
-    of_word = int.from_bytes(digest) >> (64 - _BITS + _COLUMN_BITS)
-    return -1.0 - 2.0 * float((of_column << (_BITS - _COLUMN_BITS)) + of_word)
+    return of_column << (_BITS - _COLUMN_BITS), blake2b(digest_size=8, key=key)
 
 
-_short_code = lru_cache(1 << 16)(_code)
+_short_code = lru_cache(1 << 13)(_code)
 
 
 def columns_of(codes: Float64Array) -> Float64Array:

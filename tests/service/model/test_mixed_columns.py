@@ -21,6 +21,10 @@ from wolfstream.service.samples.validation import Samples, read_samples
 from wolfstream.service.spec.model import read_spec
 from wolfstream.service.web.formats.flat_rows import with_roles
 from wolfstream.service.web.formats.wire import format_of_body
+from wolfstream.solver.prepare import named_rows, row_form
+from wolfstream.solver.prepare.cells import Cells
+from wolfstream.solver.prepare.named_rows import Rows, n_rows
+from wolfstream.solver.prepare.schema import SETTLING
 from wolfstream.solver.rows.seen import Seen
 from wolfstream.solver.stream.rows import Part, StreamRows
 
@@ -241,3 +245,22 @@ def test_examples_are_of_the_first_256_rows(sizes: list[int]):
     view = found.facts.view()
     assert view.examples[0] == ("small",)
     assert view.distinct(0) == 2
+
+
+@pytest.mark.parametrize("first", ["2025-03-01 04:12", "03/01/2025"])
+def test_rows_of_a_settled_table_are_converted_once_to_be_learned(
+    first: str, monkeypatch: pytest.MonkeyPatch
+):
+    rows = [{"when": first, "always": i / 200} for i in range(SETTLING + 9)]
+    stream, _ = learned(blocks_of(samples(rows[:SETTLING]), [SETTLING]))
+    convert, calls = named_rows.cells, list[int]()
+
+    def counting(rows: Rows) -> Cells:
+        if not isinstance(rows, Cells):
+            calls.append(n_rows(rows))
+        return convert(rows)
+
+    monkeypatch.setattr(row_form, "cells", counting)
+    for part in blocks_of(samples(rows[SETTLING:]), [9]):
+        list(stream.settling(Part("asset", *part), lambda: None))
+    assert calls == [9]
