@@ -125,7 +125,10 @@ def _columns(rows: Sequence[Mapping[str, Any]], lines: Sequence[int]) -> Columns
 
 def _check(name: str, value: Any, line: int) -> None:
     if isinstance(value, dict | list):
-        detail = f"{name[:_SHOWN]!r} must be a number, a text, true, false or null"
+        detail = (
+            f"{name[:_SHOWN]!r} must be a number, a text, true, false or null: give each value in "
+            "it a column of its own"
+        )
         raise DataFileError(detail, line)
     if isinstance(value, float) and math.isinf(value):
         raise DataFileError(f"{name[:_SHOWN]!r} is not a finite number", line)

@@ -83,7 +83,7 @@ def unmistakable_label(names: Sequence[str]) -> int | None:
 
 def listed_columns(names: Sequence[str]) -> str:
     """Return names of columns for a message, up to a number of them."""
-    shown = ", ".join(name[:_LONGEST_LISTED] for name in names[:_MOST_LISTED])
+    shown = ", ".join(name[:_LONGEST_LISTED] or "(no name)" for name in names[:_MOST_LISTED])
     more = len(names) - _MOST_LISTED
     return f"{shown} and {more:,} more" if more > 0 else shown
 

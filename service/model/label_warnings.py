@@ -20,7 +20,11 @@ def label_warnings(view: HeadView | None) -> list[dict[str, Any]]:
     """Return the warnings about the labels that a head has met; none for a head of numbers."""
     if view is None or view.classes is None:
         return []
-    warnings = [_imbalance(view.classes, view.label_counts), _numbers(view.classes)]
+    warnings = [
+        _imbalance(view.classes, view.label_counts),
+        _numbers(view.classes),
+        _similar(view.classes),
+    ]
     return [warning for warning in warnings if warning is not None]
 
 
@@ -39,6 +43,20 @@ def _numbers(classes: Sequence[Label]) -> dict[str, Any] | None:
         return None
     message = f"{len(classes)} distinct numeric labels: did you mean regression?"
     return _warning("numeric-labels", f'{message} A spec with "task": "regression" learns numbers')
+
+
+def _similar(classes: Sequence[Label]) -> dict[str, Any] | None:
+    """Return a warning about the first labels that differ in case or spaces alone."""
+    spellings: dict[str, list[str]] = {}
+    for label in classes:
+        text = text_of(label)
+        spellings.setdefault(" ".join(text.casefold().split()), []).append(text)
+    alike = next((texts for texts in spellings.values() if len(texts) > 1), None)
+    if alike is None:
+        return None
+    *others, last = [f"`{text[:_SHOWN_CHARACTERS]}`" for text in alike]
+    message = f"{', '.join(others)} and {last} are {len(alike)} classes: did you mean one?"
+    return _warning("similar-labels", message)
 
 
 def _is_number(label: Label) -> bool:

@@ -101,7 +101,7 @@ def _read_x(x: Any, prepared: bool) -> tuple[Rows, bool]:
 def _read_values(x: list[Any], single: bool) -> Rows:
     """Return arrays of numbers, booleans, texts and missing values, which are not all numbers."""
     wrong = wrong_values(x[0], 0, "/x") if single else wrong_in_rows(x, wrong_values)
-    refuse_all("some rows are not arrays of values", wrong)
+    refuse_all("some values in rows are not valid", wrong)
     width = len(x[0])
     refuse_all("rows differ in length", uneven(x, width))
     try:

@@ -90,7 +90,11 @@ def value_problem(value: Any) -> str:
     if value is None or type(value) is bool or value != value:
         return ""
     if type(value) not in NUMERIC:
-        return f"must be a number, a text, true, false or null{not_what(value)}"
+        what = "must be a number, a text, true, false or null"
+        if not isinstance(value, dict | list):
+            return f"{what}{not_what(value)}"
+        kind = "an object" if isinstance(value, dict) else "an array"
+        return f"{what}, not {kind}: give each value in it a column of its own"
     return number_problem(value).replace("NaN or infinite", "infinite")
 
 

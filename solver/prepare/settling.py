@@ -102,9 +102,10 @@ def _with_row(schema: Schema, row: Cells) -> Schema | None:
 
 
 def _judged(schema: Schema, head: Head) -> Columns | None:
-    """Return the columns as all first rows make them, if these show other kinds; else None.
+    """Return the columns as all first rows make them, if these show other kinds or reasons.
 
-    Kinds are judged after 1, 2, 4, ... samples. head: all rows so far.
+    Else None. Kinds are judged after 1, 2, 4, ... samples. Values that are read as before leave
+    what was made of them. head: all rows so far.
     """
     n = schema.samples
     if n & (n - 1) or len(head.rows) < n:
@@ -114,12 +115,16 @@ def _judged(schema: Schema, head: Head) -> Columns | None:
         # Something must be learned.
         judged[0] = judged[0]._replace(kind="category")
     judged = _few_within(judged)
-    if all(c.reading.how == r.how for c, r in zip(schema.columns, judged, strict=True)):
+    pairs = list(zip(schema.columns, judged, strict=True))
+    if all(column.reading == reading for column, reading in pairs):
         return None
-    columns = Columns(
-        Column(column.name, reading=reading)
-        for column, reading in zip(schema.columns, judged, strict=True)
-    )
+    if all(column.reading.how == reading.how for column, reading in pairs):
+        columns = Columns(
+            column if column.reading == reading else column._replace(reading=reading)
+            for column, reading in pairs
+        )
+        return _seen(schema._replace(columns=columns), head.rows[-1])
+    columns = Columns(Column(column.name, reading=reading) for column, reading in pairs)
     for row in head.rows:
         columns = _seen(schema._replace(columns=columns), row)
     return columns

@@ -59,6 +59,7 @@ def test_rows_that_are_arrays_have_no_names(tmp_path: Path) -> None:
         ('{"a": 1, "y": 2}\n{"a": ', "line 2: is not JSON"),
         ('{"a": 1, "a": 1, "y": 2}', "line 1: is not JSON: an object has a name twice"),
         ('{"a": [1], "y": 2}', "line 1: 'a' must be a number, a text"),
+        ('{"a": {"b": 1}, "y": 2}', "null: give each value in it a column of its own"),
         ('{"a": 1e999, "y": 2}', "line 1: 'a' is not a finite number"),
         ('{"a": 1' + "0" * 400 + ', "y": 2}', "line 1: 'a' is beyond float64"),
         ('{"a": ' + "[" * 100_000, "line 1: is not JSON"),

@@ -171,6 +171,16 @@ class TestLabelWarnings:
         assert self.slugs([f"{k}.5" for k in range(40)]) == ["numeric-labels"]
         assert self.slugs([f"${k},500" for k in range(40)]) == ["numeric-labels"]
 
+    def test_of_labels_that_differ_in_case_or_spaces_name_both(self):
+        labels = [*["No", "Yes"] * 20, "yes", "Yes "]
+        learner = learned(Samples(np.zeros((len(labels), 1)), labels), 500)
+        (warning,) = learner.model.warnings()
+        assert warning == {
+            "slug": "similar-labels",
+            "column": None,
+            "message": "`Yes`, `yes` and `Yes ` are 3 classes: did you mean one?",
+        }
+
     @pytest.mark.parametrize(
         "labels",
         [

@@ -116,6 +116,20 @@ class TestSamples:
         assert error.errors[0]["line"] == 3
         assert "the label is missing: leave the row out" in error.detail
 
+    @pytest.mark.parametrize("media_type", [JSON, MSGPACK, NDJSON])
+    @pytest.mark.parametrize(("nested", "kind"), [({"id": 7}, "an object"), ([7], "an array")])
+    def test_a_value_that_holds_others_gets_columns(self, media_type: str, nested: Any, kind: str):
+        error = refused(media_type, BODIES[media_type]([ROWS[0], {**ROWS[1], "shop": nested}]))
+        assert error.detail.startswith("some values in rows are not valid")
+        assert error.errors[0]["detail"] == (
+            f"must be a number, a text, true, false or null, not {kind}: give each value in it a "
+            "column of its own"
+        )
+
+    def test_columns_without_a_name_are_listed_as_such(self):
+        error = refused(CSV, ",amount,shop\n0,1,a\n", roles=Roles("Shop"))
+        assert "among (no name), amount, shop" in error.detail
+
     def test_places_are_those_of_the_body(self):
         error = refused(JSON, json.dumps([ROWS[0], {**ROWS[1], "amount": [1], "w": "much"}]))
         assert error.errors[0]["pointer"] == "/1/amount"

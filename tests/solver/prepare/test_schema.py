@@ -76,6 +76,13 @@ def test_columns_are_what_their_values_are():
     assert (mixed.columns[0].number, mixed.columns[0].texts) == (True, ("oops",))
 
 
+def test_the_reasons_for_kinds_count_all_values_that_were_judged():
+    rows = [{"size": f"{k},5", "room": ("hall", "bath")[k % 2], "x": 1.0} for k in range(SETTLING)]
+    size, room, _ = after(*rows).columns
+    assert size.reading.why == "128 of 128 values are numbers"
+    assert room.reading.why == "2 of the first 128 values differ"
+
+
 def test_the_order_of_names_does_not_matter():
     schema = after(*ROOMS)
     turned = [dict(reversed(row.items())) for row in ROOMS]
@@ -371,8 +378,18 @@ def test_the_largest_columns_are_halved_in_their_order_until_all_have_room(seed)
 
 def test_a_row_that_brings_nothing_new_leaves_the_columns_as_they_are():
     """Not equal ones: rows may have very many columns, and each early row is looked at alone."""
-    schema = after(*ROOMS, {"warmth": None, "room": 7})
+    schema = after(*ROOMS, {"warmth": None, "room": 7}, ROOMS[0])  # kinds are judged at the fourth
     assert after(ROOMS[1], schema=schema).columns is schema.columns
     wider = after({"warmth": 3, "room": "cellar"}, schema=schema)
     assert wider.columns[0] is schema.columns[0]
     assert wider.columns[1].texts == ("hall", "attic", "cellar")
+
+
+def test_the_order_of_dates_that_shows_among_the_first_rows_stays():
+    rows = [
+        {"when": f"{1 + k % 12:02d}/{1 + k % 12 if k < 100 else 20}/2025", "x": 1.0}
+        for k in range(SETTLING)
+    ]
+    reading = after(*rows).columns[0].reading
+    assert (reading.day_first, reading.ordered) == (False, True)
+    assert reading.why == "128 of 128 values are dates or times, the month first"
