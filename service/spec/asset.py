@@ -5,7 +5,7 @@ from typing import Annotated, Any, Literal
 from pydantic import Field
 
 from wolfstream.service.spec.class_weight import ClassWeights
-from wolfstream.service.spec.heads import AssetAlgorithm, Task
+from wolfstream.service.spec.heads import AssetAlgorithm, TaskName
 from wolfstream.service.spec.kernel import SpecPart, contradiction
 
 FeatureMap = Literal["fourier", "nystrom", "identity"]
@@ -87,7 +87,7 @@ def with_defaults(asset: dict[str, Any], kernel: Any, regression: bool) -> dict[
     return {"epsilon": _EPSILON if regression else None} | asset
 
 
-def check_asset(asset: AssetSpec, kernel: str, task: Task) -> None:
+def check_asset(asset: AssetSpec, kernel: str, task: TaskName) -> None:
     """Raise an error if ASSET's part contradicts the kernel, the task or itself."""
     if asset.features == "fourier" and kernel != "rbf":
         detail = f"Fourier features are of the rbf kernel; {kernel} has {_DEFAULT_FEATURES[kernel]}"

@@ -13,7 +13,7 @@ from wolfstream.service.spec.asset import (
     with_stream_defaults,
 )
 from wolfstream.service.spec.custom import CustomSpec
-from wolfstream.service.spec.heads import HEADS, HeadName, Task
+from wolfstream.service.spec.heads import HEADS, HeadName, TaskName
 from wolfstream.service.spec.kernel import KernelSpec, RbfSpec, SpecPart, contradiction, with_type
 from wolfstream.service.spec.novelty import NoveltySpec
 from wolfstream.service.spec.pending import PendingSpec
@@ -29,7 +29,7 @@ MODEL_NAME_PATTERN = r"^[A-Za-z0-9][A-Za-z0-9._-]{0,62}$"
 class ModelSpec(SpecPart):
     """What a model is. `{}` is a valid spec; a head that is null does not exist."""
 
-    task: Task = "classification"
+    task: TaskName = "classification"
     classes: list[str | int | bool] | None = Field(
         None,
         min_length=2,

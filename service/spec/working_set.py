@@ -5,7 +5,7 @@ from typing import Annotated, Any, Literal
 from pydantic import Field
 
 from wolfstream.service.spec.class_weight import ClassWeights
-from wolfstream.service.spec.heads import DEFAULT_SET, LARGEST_SET, SetAlgorithm, Task
+from wolfstream.service.spec.heads import DEFAULT_SET, LARGEST_SET, SetAlgorithm, TaskName
 from wolfstream.service.spec.kernel import KernelSpec, PolynomialSpec, SpecPart, contradiction
 
 _GRAM_BYTES = 1 << 30
@@ -66,7 +66,7 @@ def with_set_defaults(body: dict[str, Any], kind: Any) -> dict[str, Any]:
     return body | {"working_set": working_set} if working_set else body
 
 
-def check_working_set(working_set: WorkingSetSpec, kernel: KernelSpec, task: Task) -> None:
+def check_working_set(working_set: WorkingSetSpec, kernel: KernelSpec, task: TaskName) -> None:
     """Raise an error if the working set's part contradicts the kernel or the task."""
     if working_set.horizon is not None and kernel.type != "rbf":
         detail = "only samples under an rbf kernel fade: leave horizon out, or set it to null"

@@ -27,7 +27,7 @@ from wolfstream.service.model.live import Model
 from wolfstream.service.model.published import ModelView
 from wolfstream.service.model.revision import Revision
 from wolfstream.service.samples.ids import LateLabels
-from wolfstream.service.samples.targets import Label
+from wolfstream.service.samples.labels import Label
 from wolfstream.service.samples.validation import Question, Samples, check_explained
 from wolfstream.service.spec.heads import HEADS, HeadName, LearningCall
 from wolfstream.service.web.formats.memory import UNCOUNTED_BYTES, VALUE_BYTES, Lease
