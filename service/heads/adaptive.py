@@ -149,8 +149,7 @@ class AdaptiveLearner(WithoutMembers, BankLearner):
             return BankView(None, _STATS, None, 0)
         model, learners, nbytes, work = figures
         stats = {"learners": learners, "bytes": nbytes, "work_per_sample": work}
-        texts = bank.learners.texts
-        crossed = 0 if texts is None else COST_OF_CROSSED * texts.of_row
+        crossed = COST_OF_CROSSED * bank.learners.lookups
         numbers = self.width * (COST_OF_FUNCTION + learners) + crossed
         return BankView(model, stats, self._standing_of(bank), numbers)
 
