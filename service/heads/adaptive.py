@@ -19,7 +19,7 @@ from wolfstream.service.heads.cost import (
 )
 from wolfstream.service.heads.exercise import exercise, rows_to_learn
 from wolfstream.service.heads.kind import Kind, TrainingChoice
-from wolfstream.service.heads.new_head import new_head
+from wolfstream.service.heads.new_head import by_task, new_head
 from wolfstream.service.heads.online_learner import WithoutMembers
 from wolfstream.service.heads.protocol import Head
 from wolfstream.service.heads.regression import RegressionHead
@@ -212,8 +212,8 @@ def _exercise_trees(spec: ModelSpec, sparse: bool) -> None:
     head.view().predict(X[:1], HeadInputs({}, None, raw.part(slice(0, 1))))
 
 
-def _exercise_chain(spec: ModelSpec, sparse: bool) -> None:
-    if sparse or spec.task == "regression":
+def _exercise_chain(_: ModelSpec, sparse: bool) -> None:
+    if sparse:
         return
     model = StreamModel(
         "classification", "working_set", preparing=Preparing(), temporal="auto", seed=0
@@ -272,7 +272,7 @@ KIND = Kind(
         "all": lambda spec, sparse: exercise(_build, spec, sparse),
         "trees": _exercise_trees,
     },
-    later={"texts": _exercise_texts, "chain": _exercise_chain},
+    later={"texts": _exercise_texts, "chain": by_task({"classification": _exercise_chain})},
     code=_code,
     spec_part=_spec_part,
     reported=("learners", "bytes"),

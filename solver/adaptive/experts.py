@@ -2,7 +2,7 @@
 
 The kinds on the features that all share learn in one compiled call (`learners`), which has to know
 each by its type. Experts of any other kind take rows in a call of their own: a new kind is a module
-with a class of `Experts` and a `Kind`, and a line in `learners.BESIDE`.
+with a class of `ExpertsBeside` and a `Kind`, and a line in `learners.BESIDE`.
 """
 
 from collections.abc import Callable, Mapping, Sequence

@@ -106,12 +106,9 @@ def _of_row(
     if inputs.moments is None:
         return of_columns[: len(x)]  # what comes after them are lags
     gradient = through_hashing(inputs.moments, x, of_columns[:WIDTH])
-    start = learners.bayes_place.stop
-    for kind, experts in learners.beside:
-        stop = start + kind.count(experts)
+    for kind, experts, place in learners.beside:
         if kind.gradient is not None:
-            gradient = gradient + kind.gradient(experts, x, of_scores[start:stop])
-        start = stop
+            gradient = gradient + kind.gradient(experts, x, of_scores[place])
     return gradient
 
 

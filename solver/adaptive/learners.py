@@ -95,10 +95,16 @@ class LearnersView(NamedTuple):
         return slice(first, first + (0 if self.bayes is None else len(self.bayes)))
 
     @property
-    def beside(self) -> list[tuple[Kind, Any]]:
-        """The kinds beside that the bank has, each with its view."""
-        views = zip(BESIDE, self[4:], strict=True)
-        return [(kind, view) for kind, view in views if view is not None]
+    def beside(self) -> list[tuple[Kind, Any, slice]]:
+        """The kinds beside that the bank has, each with its view and where its scores are."""
+        beside, start = list[tuple[Kind, Any, slice]](), -1
+        for kind, view in zip(BESIDE, self[4:], strict=True):
+            if view is not None:
+                start = self.bayes_place.stop if start < 0 else start
+                stop = start + kind.count(view)
+                beside.append((kind, view, slice(start, stop)))
+                start = stop
+        return beside
 
 
 class LearnerArrays(NamedTuple):
@@ -309,17 +315,11 @@ def score(
     """
     learners = row_learners(view)
     _score(Phi, learners, search_for(learners.memory, learners.counts), scores)
-    beside = view.beside
-    if not beside:
-        return
-    start = view.bayes_place.stop
     forms: dict[Form, Any] = {"features": Phi, "sparse": sparse, "codes": codes}
-    for kind, experts in beside:
+    for kind, experts, place in view.beside:
         seen = forms[kind.sees]
         if seen is not None:
-            theirs = kind.scores(experts, seen)
-            scores[:, start : start + theirs.shape[1]] = theirs[:, :, : scores.shape[2]]
-            start += theirs.shape[1]
+            scores[:, place] = kind.scores(experts, seen)[:, :, : scores.shape[2]]
 
 
 class RowLearners(NamedTuple):
