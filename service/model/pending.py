@@ -18,6 +18,7 @@ from numpy.typing import NDArray
 from wolfstream.service.model.known_ids import KnownIds
 from wolfstream.service.model.waiting_rows import LabelledRow, WaitingRequest, WaitingRow
 from wolfstream.service.samples.ids import RowId, Status
+from wolfstream.service.samples.labels import Label
 from wolfstream.service.samples.predicted import (
     JoinedRows,
     PredictedRows,
@@ -25,7 +26,6 @@ from wolfstream.service.samples.predicted import (
     decode_rows,
     from_prediction_record,
 )
-from wolfstream.service.samples.targets import Label
 from wolfstream.service.spec.pending import PendingSpec
 from wolfstream.solver.prepare.named_rows import Rows
 
