@@ -176,12 +176,13 @@ def _in_order(
     words: Sequence[str], place: NDArray[np.integer[Any]]
 ) -> tuple[Sequence[str], NDArray[np.integer[Any]]]:
     """The words that occur, in the order of their first appearance, and each entry's place."""
-    order = list(dict.fromkeys(place.tolist()))
-    if order == list(range(len(words))):
+    places = place.tolist()
+    order = list(dict.fromkeys(places))
+    if len(order) == len(words) and order == list(range(len(words))):
         return words, place
-    rank = np.empty(len(words), np.int64)
-    rank[order] = np.arange(len(order))
-    return [words[k] for k in order], rank[place]
+    # The words of a request may be very many more than those of a row of it.
+    rank = {k: i for i, k in enumerate(order)}
+    return [words[k] for k in order], np.array([rank[k] for k in places], np.int64)
 
 
 def form_of(rows: Rows) -> Hashable:

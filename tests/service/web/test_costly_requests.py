@@ -1,10 +1,12 @@
 """Requests that once took seconds for each kilobyte: others are answered meanwhile."""
 
 import json
+import os
 import threading
 import time
 from collections.abc import Iterator
 from contextlib import closing, contextmanager
+from pathlib import Path
 from typing import Any
 
 import httpx
@@ -12,23 +14,30 @@ import pytest
 
 from tests.service.process import ServerProcess
 
-# Each of these requests took 7 to 35 s, during which nothing else was answered.
+# Each of these requests took 7 to 35 s of processor time, during which nothing else was answered.
 SOON = 3.0
 LIGHT = {"working_set": None, "adaptive": None, "asset": {"dimension": 16}, "serve": "asset"}
 COLUMNS = [f"column_{k}" for k in range(25_000)]
 
 
+def processor_seconds(server: ServerProcess) -> float:
+    """The processor time that a server has used; a busy machine makes its calls no longer by it."""
+    assert server.process is not None
+    fields = Path(f"/proc/{server.process.pid}/stat").read_text().rpartition(")")[2].split()
+    return (int(fields[11]) + int(fields[12])) / os.sysconf("SC_CLK_TCK")
+
+
 @contextmanager
-def pulse(url: str) -> Iterator[list[float]]:
-    """The seconds that each of many calls of `/livez` took within the block."""
+def pulse(server: ServerProcess) -> Iterator[list[float]]:
+    """The processor seconds of the server in each of many calls of `/livez` within the block."""
     seconds, ended = list[float](), threading.Event()
 
     def ask() -> None:
-        with httpx.Client(base_url=url, timeout=60) as client:
+        with httpx.Client(base_url=server.url, timeout=60) as client:
             while not ended.is_set():
-                began = time.monotonic()
+                began = processor_seconds(server)
                 assert client.get("/livez").is_success
-                seconds.append(time.monotonic() - began)
+                seconds.append(processor_seconds(server) - began)
                 time.sleep(0.01)
 
     asking = threading.Thread(target=ask)
@@ -81,7 +90,7 @@ def test_unknown_columns_of_a_prediction_hold_nothing_up(
 ):
     path = wide_model(client, name)
     row = dict.fromkeys([*COLUMNS[:10], *(f"colum_{k}" for k in range(16))], 1.0)
-    with pulse(server.url) as seconds:
+    with pulse(server) as seconds:
         for _ in range(5):
             answer = client.post(f"{path}/predict", json={"x": row})
     assert "did you mean" in answer.json()["warnings"][0]["message"]
@@ -103,11 +112,11 @@ def test_unknown_columns_of_samples_hold_no_other_model_up(
     attack = [threading.Thread(target=refuse) for _ in range(16)]
     for thread in attack:
         thread.start()
-    with pulse(server.url) as seconds:
+    with pulse(server) as seconds:
         while any(thread.is_alive() for thread in attack):
-            began = time.monotonic()
+            began = processor_seconds(server)
             client.post(f"{other}/asset", json={"x": [1.0], "y": 1}).raise_for_status()
-            waits.append(time.monotonic() - began)
+            waits.append(processor_seconds(server) - began)
     assert max(waits) < SOON
     assert max(seconds) < SOON
 
