@@ -267,6 +267,26 @@ class TestShares:
         assert next(queue.groups()) == [1]
         queue.put(2, 9, 90, "a")
 
+    def test_a_large_item_that_waits_leaves_half_to_others(self):
+        queue: GroupQueue[int] = GroupQueue(10, 100, 100)
+        queue.put(1, 99, 990, "a")
+        queue.put(2, 3, 30, "b")
+        with pytest.raises(QueueFull, match="half of the queue"):
+            queue.put(3, 1, 1, "a")
+        queue.put(4, 2, 20, "c")
+        with pytest.raises(QueueFull, match="104 samples wait"):
+            queue.put(5, 1, 0, "d")
+        with pytest.raises(QueueFull, match="1040 bytes of samples wait"):
+            queue.put(5, 0, 1, "d")
+        assert queue.take({"a"}) == [2, 4]
+        queue.put(6, 99, 990, "b")  # two of them are as much as there may be
+        with pytest.raises(QueueFull):
+            queue.put(7, 1, 1, "d")
+        assert queue.take({"b"}) == [1]
+        queue.put(8, 5, 50, "d")
+        assert drained(queue) == [[6, 8]]
+        assert queue.waiting()[:2] == (0, 0)
+
     def test_orders_are_nobodys(self):
         queue: GroupQueue[int] = GroupQueue(10, 100, 1)
         for item in range(10):
