@@ -78,7 +78,8 @@ def test_repeated_names_are_refused_at_once_and_the_server_stops(server: ServerP
 
 
 def test_large_requests_of_one_model_leave_room_to_others(tmp_path: Path):
-    body = json.dumps({"x": [[float(i % 7), float(i % 5)] for i in range(3000)], "y": [0, 1] * 1500})
+    rows = [[float(i % 7), float(i % 5)] for i in range(3000)]
+    body = json.dumps({"x": rows, "y": [0, 1] * 1500})
 
     def learn(url: str) -> None:
         with httpx.Client(base_url=url, timeout=60) as own, suppress(httpx.TransportError):
