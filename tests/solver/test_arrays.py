@@ -11,7 +11,7 @@ from wolfstream.solver.arrays import to_lists
 class Recorded(np.ndarray[Any, Any]):
     """An array that notes how many numbers each list that is made of it has."""
 
-    sizes: list[int] = []  # noqa: RUF012
+    sizes: list[int] = []
 
     def tolist(self) -> Any:
         self.sizes.append(self.size)

@@ -13,7 +13,6 @@ from wolfstream.service.web.formats.chunks import (
     join_chunks,
     json_chunks,
     msgpack_chunks,
-    n_values,
 )
 from wolfstream.service.web.formats.memory import MemoryBudget
 
