@@ -209,7 +209,7 @@ def _accept_labels(
 ) -> CheckedRequest | None:
     """Join labels with their rows; None if there is nothing to learn. Raises as `Draft.add`."""
     draft.check(request.expected)
-    outcomes = joiner.look_up(request.labels)
+    outcomes = joiner.outcomes(request)
     start = 0
     with draft.whole():
         for run in outcomes.runs:
@@ -236,7 +236,7 @@ def _accept(request: LearnRequest, draft: Draft, duplicates: Duplicates) -> Chec
     if key is not None and duplicates.recognise(model.id, key, digest, request.waiter):
         model.counts[head].count_duplicates(len(samples.y))
         return None
-    draft.add(head, samples, request.expected)
+    draft.add(head, samples, request.expected, request.known)
     if key is not None:
         keyed = KeyedRequest(model.id, draft.sequence, key, digest, None, len(samples.y))
         duplicates.add(keyed, request.waiter)

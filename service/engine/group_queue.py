@@ -168,6 +168,7 @@ class GroupQueue(Generic[T]):
         self,
         busy: Collection[Hashable] = (),
         may_begin: Callable[[Hashable], bool] = lambda _: True,
+        most_bytes: int | None = None,
     ) -> list[T]:
         """Return the items that wait, up to the size of a group; [] if none may be taken.
 
@@ -175,9 +176,10 @@ class GroupQueue(Generic[T]):
             busy: owners whose items stay in the queue.
             may_begin: whether an `alone` item of this owner may be taken now. If not, it stays, and
                 so do the owner's items behind it.
+            most_bytes: of an item that may be taken; a larger one stays in the same way.
         """
         group, staying = list[T](), list[_Item[T]]()
-        blocked = set[Hashable]()  # owners with an `alone` item that may not begin yet
+        blocked = set[Hashable]()  # owners with an item that may not begin yet
         taken, ends = 0, False
         with self._changed:
             if self._deferred and not self._closed:
@@ -185,6 +187,7 @@ class GroupQueue(Generic[T]):
             while self._items and taken < self._group_samples and not ends:
                 item = self._items.popleft()
                 waits = item.alone and not may_begin(item.owner)
+                waits = waits or (most_bytes is not None and item.n_bytes > most_bytes)
                 if waits and item.owner is not None:
                     blocked.add(item.owner)
                 if waits or item.owner in busy or item.owner in blocked:

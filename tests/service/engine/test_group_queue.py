@@ -303,6 +303,14 @@ class TestBusyOwners:
         assert queue.waiting()[:2] == (2, 20)
         assert queue.take() == [1, 3]
 
+    def test_what_is_too_large_now_stays_and_so_does_what_is_behind_it(self):
+        queue: GroupQueue[int] = GroupQueue(100, 10**6, 100)
+        for item, owner, n_bytes in ((1, "a", 10), (2, "b", 99), (3, "b", 1), (4, "a", 10)):
+            queue.put(item, 1, n_bytes, owner)
+        assert queue.take(most_bytes=98) == [1, 4]
+        assert queue.take(most_bytes=98) == []
+        assert queue.take() == [2, 3]
+
     def test_what_comes_alone_is_a_group_of_its_own(self):
         queue: GroupQueue[int] = GroupQueue(100, 10**6, 100)
         for item, owner, alone in (
