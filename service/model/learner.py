@@ -302,7 +302,9 @@ class Learner:
             self.losses = saved or RecentLosses(self.sequence, self.epoch)
         self._followed = plain.get("following")
         if self.pending is not None:
-            self.pending.restore(arrays, missing=self.model.spec.prepare is not None)
+            spec = self.model.spec
+            regression = spec.task == "regression"
+            self.pending.restore(arrays, spec.prepare is not None, regression=regression)
         self.show_pending()
         self.model.snapshot_sequence = self.sequence
 

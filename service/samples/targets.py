@@ -1,7 +1,7 @@
 """Labels of classes, or numbers to be regressed, out of decoded bodies, checked."""
 
 import math
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from typing import Any, TypeAlias
 
 import numpy as np
@@ -126,6 +126,13 @@ def _label_problem(label: Any) -> str:
     if len(label) > LONGEST_LABEL:
         return f"is longer than {LONGEST_LABEL} characters"
     return "" if is_unicode(label) else "is not valid Unicode"
+
+
+def are_answers(values: Sequence[Any], *, regression: bool) -> bool:
+    """Return whether values can be labels, or a regression's answers, which may be missing."""
+    if not regression:
+        return not any(map(_label_problem, values))
+    return all(y is None or (type(y) in _NUMERIC and math.isfinite(y)) for y in values)
 
 
 def not_what(value: Any) -> str:

@@ -16,6 +16,8 @@ from wolfstream.service.engine.late_labels import LabelRequest
 from wolfstream.service.engine.learn_request import LearnRequest
 from wolfstream.service.engine.predictions import WaitingRowsRequest
 from wolfstream.service.engine.writer import Writer
+from wolfstream.service.errors import ServerFailed
+from wolfstream.service.model.draft import Draft
 from wolfstream.service.model.live import Model
 from wolfstream.service.samples.ids import LateLabels
 from wolfstream.service.samples.validation import Samples
@@ -153,3 +155,24 @@ def test_a_group_is_learned_as_without(
     state, other = (bench.writer.state(model) for model in (one, two))
     assert state.arrays.keys() == other.arrays.keys()
     assert all(np.array_equal(state.arrays[k], other.arrays[k]) for k in state.arrays)
+
+
+def test_a_request_whose_check_fails_is_refused_alone(
+    bench: Bench, monkeypatch: pytest.MonkeyPatch
+):
+    one, two = bench.model("one"), bench.model("two")
+    add = Draft.add
+
+    def failing(draft: Draft, head: Any, samples: Samples, *given: Any) -> None:
+        if samples.y == ["fails"]:
+            raise IndexError("fails")
+        add(draft, head, samples, *given)
+
+    monkeypatch.setattr(Draft, "add", failing)
+    fails = Samples(numbers(1).X, ["fails"])
+    group = [bench.learn(one, numbers(2)), bench.learn(one, fails), bench.learn(two, numbers(3))]
+    work_off(bench.writer, group)
+    replies = dict(bench.replies)
+    assert isinstance(replies[group[1].waiter], ServerFailed)
+    assert (one.published.sequence, two.published.sequence) == (2, 3)
+    assert [replies[request.waiter]["learned"] for request in (group[0], group[2])] == [2, 3]
