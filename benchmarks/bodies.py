@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 
 from benchmarks.frames import BINARY, TEXT, frame
 from benchmarks.load import post_all, post_request
-from wolfstream.service.samples.targets import Label
+from wolfstream.service.samples.labels import Label
 
 FEATURES = 20
 # The papers' spec is that of the first version, which knew neither preparation nor the bank.

@@ -39,6 +39,17 @@ EXEMPT = {
     "solver.prepare.cells": {"datetime"},
     "solver.refits": {"os", "threading"},
 }
+# The modules of the service that tell tasks apart, besides the tables in `service.samples.tasks`,
+# `service.heads.new_head` and `service.spec.task_fields`: options of the command, what it prints,
+# files, which are below all of these, and learners whose interface has `regression`.
+TELL_TASKS_APART = {
+    "service.cli.train_options",
+    "service.cli.training_display",
+    "service.files.labelled",
+    "service.heads.adaptive",
+    "service.heads.custom",
+    "service.notebook.streams",
+}
 # Names of well-known modules, which a reader would expect behind a module of ours.
 FAMOUS = {"http", "queue", "requests", "logging", "json", "sqlite3", "asyncio", "numpy"}
 
@@ -210,3 +221,19 @@ def test_numerics_know_neither_the_world_nor_the_service(module: str):
     touched = {name.split(".")[0] for name in imported}
     assert not touched & (WORLD - EXEMPT.get(module, set()))
     assert not [name for name in imported if name.startswith("wolfstream.service")]
+
+
+def compares_tasks(file: Path) -> bool:
+    """Whether a module compares anything with the name of a task."""
+    compared = (
+        node for node in ast.walk(ast.parse(file.read_text())) if isinstance(node, ast.Compare)
+    )
+    values = (
+        part.value for node in compared for part in ast.walk(node) if isinstance(part, ast.Constant)
+    )
+    return not {"regression", "classification"}.isdisjoint(values)
+
+
+def test_tasks_are_told_apart_by_tables():
+    service = {name: file for name, file in MODULES.items() if name.startswith("service")}
+    assert {name for name, file in service.items() if compares_tasks(file)} == TELL_TASKS_APART

@@ -6,7 +6,7 @@ from pydantic import Field
 from typing_extensions import TypedDict
 
 from wolfstream.service.samples.ids import LONGEST_ID
-from wolfstream.service.samples.targets import LARGEST_TARGET
+from wolfstream.service.samples.numbers import LARGEST_TARGET
 from wolfstream.service.samples.weights import LARGEST_WEIGHT, LEAST_WEIGHT
 from wolfstream.service.spec.model import MODEL_NAME_PATTERN
 

@@ -203,8 +203,8 @@ def _open(
             first_index=loaded.first_index,
             texts=loaded.model.spec.prepare is not None,
         )
-        if labelled and loaded.model.spec.task == "regression":
-            data = data.with_targets()
+        if labelled:
+            data = data.for_task(loaded.model.spec.task)
     except DataFileError as error:
         raise Failure(f"{file}: {error}") from None
     if data.names is None and data.features != features:

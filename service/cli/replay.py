@@ -154,8 +154,7 @@ def _stream(
             key = os.environ.get("WOLFSTREAM_KEY")
             http = stack.enter_context(HttpConnection(url, model, key))
             model_spec = _ensure_model(http, model, spec)
-            if model_spec["task"] == "regression":
-                data = data.with_targets()
+            data = data.for_task(model_spec["task"])
             if not data.plain and model_spec.get("prepare", {}) is None:
                 raise Failure(f"model {model} takes numbers only, and the file has texts or gaps")
             heads = _heads(head, model_spec)

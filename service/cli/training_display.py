@@ -13,7 +13,7 @@ from wolfstream.service.files.roles import Roles
 from wolfstream.service.heads import fit
 from wolfstream.service.heads.kinds import KINDS
 from wolfstream.service.native.threads import Threads
-from wolfstream.service.spec.heads import ALGORITHMS, Task
+from wolfstream.service.spec.heads import ALGORITHMS, TaskName
 from wolfstream.service.storage.snapshot_format import State
 from wolfstream.service.training.passes import StreamProgress
 from wolfstream.service.training.plan import Data, Plan
@@ -25,7 +25,7 @@ _READ_ROWS = 4096
 _BEFORE_TRAINING = "the first run compiles for some seconds"
 
 
-def read(file: Path, roles: Roles, dense: bool, task: Task, texts: bool) -> Data:
+def read(file: Path, roles: Roles, dense: bool, task: TaskName, texts: bool) -> Data:
     """Read all samples of a file into memory, with a bar. Raises DataFileError.
 
     Args:
@@ -37,8 +37,7 @@ def read(file: Path, roles: Roles, dense: bool, task: Task, texts: bool) -> Data
     """
     sparse = False if dense else None
     source = open_with_bar(file, roles=roles, sparse=sparse, texts=texts and not dense)
-    if task == "regression":
-        source = source.with_targets()
+    source = source.for_task(task)
     parts, labels, weights = list[Any](), list[Any](), list[Any]()
     with Bar(f"reading {file.name}") as bar:
         for batch in source.batches(_READ_ROWS):

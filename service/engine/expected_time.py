@@ -1,6 +1,7 @@
 """How long learning is expected to take: by what the model took lately, or else by size."""
 
 from wolfstream.service.model.live import Model
+from wolfstream.service.samples.tasks import task_of
 from wolfstream.service.samples.validation import Samples
 from wolfstream.service.spec.heads import HeadName
 from wolfstream.service.storage.entries import LEAST_PART_SAMPLES, PART_SAMPLES
@@ -20,7 +21,7 @@ def seconds_per_sample(model: Model, head: HeadName, samples: Samples) -> float:
         return measured
     y = samples.y
     numbers = n_bytes(samples.X) / 8 / max(len(y), 1)
-    classes = len(set(y)) if isinstance(y, list) else 1
+    classes = task_of(y).n_classes(y)
     return _SAMPLE_SECONDS + _NUMBER_SECONDS * numbers * (1 + classes)
 
 

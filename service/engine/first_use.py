@@ -16,7 +16,7 @@ from wolfstream.service.model.draft import Draft, Limits
 from wolfstream.service.model.learner import Learner
 from wolfstream.service.model.published import ModelView
 from wolfstream.service.model.saved_state import check_numbers
-from wolfstream.service.samples.targets import Targets
+from wolfstream.service.samples.tasks import TASKS, Targets
 from wolfstream.service.samples.validation import Question, Samples
 from wolfstream.service.spec.heads import HeadName
 from wolfstream.solver.prepare.named_rows import Rows, named_values, rows_between, table_of
@@ -63,11 +63,8 @@ def _learn(learner: Learner, head: HeadName, rows: Rows, part: slice, limits: Li
 
 def _targets(learner: Learner, head: HeadName, n: int) -> Targets:
     spec = learner.model.spec
-    if spec.task == "regression":
-        return np.arange(n, dtype=np.float64) % 3.0
     classes = learner.heads[head].classes or learner.heads[spec.serve].classes or spec.classes
-    labels: list[Any] = list(classes or ["label"])
-    return [labels[i % len(labels)] for i in range(n)]
+    return TASKS[spec.task].example(n, classes or ["label"])
 
 
 def _check_published(learner: Learner, rows: Rows | None) -> None:

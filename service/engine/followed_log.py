@@ -15,7 +15,8 @@ from wolfstream.service.errors import Refusal, StartupError
 from wolfstream.service.model.draft import Draft, Limits
 from wolfstream.service.model.learner import Learner
 from wolfstream.service.model.live import Model
-from wolfstream.service.model.losses import BlockLosses, losses_from, unknown_losses
+from wolfstream.service.model.losses import BlockLosses, unknown_losses
+from wolfstream.service.samples.tasks import task_of
 from wolfstream.service.samples.validation import Samples
 from wolfstream.service.spec.heads import HeadName
 from wolfstream.service.storage.entries import Entry
@@ -113,7 +114,7 @@ def learn_block(learner: Learner, block: FollowedBlock, limits: Limits) -> None:
         sizes = [len(content.samples.y) for content in contents]
         compared = np.repeat([why is None for why in refusals], sizes)
         champion = block.champion.losses[compared]
-        challenger = losses_from(answers.prediction, samples.y)
+        challenger = task_of(samples.y).losses(answers.prediction, samples.y)
         comparison = following.comparison.after(block.champion.epoch, champion, challenger)
         following = following._replace(comparison=comparison)
     passed_over = block.entries[-1].sequence - learner.sequence

@@ -20,7 +20,7 @@ from wolfstream.service.model.waiting_rows import LabelledRow, WaitingRequest, W
 from wolfstream.service.samples.ids import LateLabels, RowId, Status
 from wolfstream.service.samples.predicted import JoinedRows, PredictedRows
 from wolfstream.service.samples.record import from_record, slice_samples, to_record
-from wolfstream.service.samples.targets import Targets
+from wolfstream.service.samples.tasks import task_of
 from wolfstream.service.samples.validation import Samples
 from wolfstream.service.spec.heads import HeadName
 from wolfstream.solver.prepare.named_rows import Rows, form_of, joined, n_rows
@@ -138,8 +138,8 @@ class LabelJoiner:
         pending = waits(self._model, self._pending)
         outcomes = LabelOutcomes([], [], [], [], [])
         rows, new = list[WaitingRow](), dict[RowId, LabelledRow]()
-        y = labels.y if isinstance(labels.y, list) else labels.y.tolist()
-        for place, (row_id, label) in enumerate(zip(labels.ids, y, strict=True)):
+        task = task_of(labels.y)
+        for place, (row_id, label) in enumerate(zip(labels.ids, task.plain(labels.y), strict=True)):
             drafted = new.get(row_id) or self._drafted.get(row_id)
             row = drafted or pending.find(row_id, self._time)
             status: Status
@@ -152,7 +152,7 @@ class LabelJoiner:
                 outcomes.places.append(place)
                 outcomes.seconds.append((self._time - row.request.time) / 1000.0)
             elif isinstance(row, LabelledRow):
-                status, prediction = row.status_of(label), row.prediction
+                status, prediction = row.status_of(label, task), row.prediction
             else:
                 status = row
             outcomes.status.append(status)
@@ -168,10 +168,9 @@ class LabelJoiner:
 
     def take(self, outcomes: LabelOutcomes, labels: LateLabels) -> None:
         """Take the labels of a request that will be written: later requests find them labelled."""
+        y = task_of(labels.y).plain(labels.y)
         for place in outcomes.places:
-            y = labels.y[place]
-            label = y if isinstance(labels.y, list) else float(y)
-            self._drafted[labels.ids[place]] = LabelledRow(label, outcomes.prediction[place])
+            self._drafted[labels.ids[place]] = LabelledRow(y[place], outcomes.prediction[place])
 
     def _add_runs(
         self, pending: Pending, outcomes: LabelOutcomes, rows: list[WaitingRow], labels: LateLabels
@@ -185,9 +184,7 @@ class LabelJoiner:
         for _, ranges in groupby(row_ranges, form_of):
             X = joined(list(ranges))
             places = outcomes.places[start : start + n_rows(X)]
-            y: Targets
-            y = [labels.y[k] for k in places] if isinstance(labels.y, list) else labels.y[places]
-            record = to_record(Samples(X, y))
+            record = to_record(Samples(X, task_of(labels.y).take(labels.y, places)))
             ids = [labels.ids[place] for place in places]
             predictions = [outcomes.prediction[place] for place in places]
             run = SampleRun(from_record(record), record, JoinedRows(self._time, ids, predictions))

@@ -95,8 +95,13 @@ class LabelledFile:
     plain: bool
     _read: Callable[[int, int, int], Iterator[Batch]]
 
-    def with_targets(self) -> "LabelledFile":
-        """Return the file for regression, with numbers as labels. Raises DataFileError."""
+    def for_task(self, task: str) -> "LabelledFile":
+        """Return the file for a model: for regression with numbers as labels. Raises DataFileError.
+
+        task: of the model.
+        """
+        if task != "regression":
+            return self
         if self.word:
             raise DataFileError(f"the task is regression, but {self.word}, not a number")
 

@@ -19,14 +19,16 @@ from wolfstream.service.heads.cost import (
 )
 from wolfstream.service.heads.exercise import exercise, rows_to_learn
 from wolfstream.service.heads.kind import Kind, TrainingChoice
+from wolfstream.service.heads.new_head import by_task, new_head
 from wolfstream.service.heads.online_learner import WithoutMembers
+from wolfstream.service.heads.protocol import Head
 from wolfstream.service.heads.regression import RegressionHead
 from wolfstream.service.heads.saved_arrays import SavedHead, WrongArrays
 from wolfstream.service.heads.saved_bank import BANK_NUMBERS, check_bank
 from wolfstream.service.heads.saved_calibration import CALIBRATION_NUMBERS
 from wolfstream.service.heads.saved_past import PAST_NUMBERS, check_past
 from wolfstream.service.heads.saved_trees import PREFIX, TREE_NUMBERS, check_trees
-from wolfstream.service.samples.targets import Targets
+from wolfstream.service.samples.tasks import TASKS
 from wolfstream.service.spec.heads import HeadName
 from wolfstream.service.spec.model import ModelSpec
 from wolfstream.solver.adaptive.classifier import AdaptiveClassifier
@@ -147,8 +149,7 @@ class AdaptiveLearner(WithoutMembers, BankLearner):
             return BankView(None, _STATS, None, 0)
         model, learners, nbytes, work = figures
         stats = {"learners": learners, "bytes": nbytes, "work_per_sample": work}
-        texts = bank.learners.texts
-        crossed = 0 if texts is None else COST_OF_CROSSED * texts.of_row
+        crossed = COST_OF_CROSSED * bank.learners.lookups
         numbers = self.width * (COST_OF_FUNCTION + learners) + crossed
         return BankView(model, stats, self._standing_of(bank), numbers)
 
@@ -181,10 +182,7 @@ def _in_samples(horizons: Sequence[int | None] | None) -> list[float] | None:
 
 
 def _build(spec: ModelSpec) -> ClassificationHead[AdaptiveLearner] | RegressionHead:
-    learner = AdaptiveLearner(spec)
-    if spec.task == "regression":
-        return RegressionHead(learner)
-    return ClassificationHead(learner, log_scores=True)
+    return new_head(spec.task, AdaptiveLearner(spec), log_scores=True)
 
 
 def _specs() -> Iterator[ModelSpec]:
@@ -205,19 +203,17 @@ def _exercise_trees(spec: ModelSpec, sparse: bool) -> None:
     """Learn until trees answer, also of words and of more codes than have bins."""
     if sparse or spec.temporal is True:
         return
-    head, X = _build(spec), np.random.default_rng(0).normal(size=(2 * FIRST, 2))
-    y: Targets = ["a" if x > 0.0 else "b" for x in X[:, 0].tolist()]
-    if spec.task == "regression":
-        y = X[:, 0].copy()
-    X[:, 1] = np.arange(len(X)) // 2
+    head: Head = _build(spec)
+    y = TASKS[spec.task].example(2 * FIRST, ["a", "b"])
+    X = np.stack([np.unique(y, return_inverse=True)[1], np.arange(len(y)) // 2], 1, dtype=float)
     words = np.array([-5.0, -3.0, -1.0])[np.arange(len(X)) % 3]
     raw = RawRows(X, (1,), words[:, None])
     head.absorb(X, y, HeadInputs({}, None, raw))
     head.view().predict(X[:1], HeadInputs({}, None, raw.part(slice(0, 1))))
 
 
-def _exercise_chain(spec: ModelSpec, sparse: bool) -> None:
-    if sparse or spec.task == "regression":
+def _exercise_chain(_: ModelSpec, sparse: bool) -> None:
+    if sparse:
         return
     model = StreamModel(
         "classification", "working_set", preparing=Preparing(), temporal="auto", seed=0
@@ -276,7 +272,7 @@ KIND = Kind(
         "all": lambda spec, sparse: exercise(_build, spec, sparse),
         "trees": _exercise_trees,
     },
-    later={"texts": _exercise_texts, "chain": _exercise_chain},
+    later={"texts": _exercise_texts, "chain": by_task({"classification": _exercise_chain})},
     code=_code,
     spec_part=_spec_part,
     reported=("learners", "bytes"),

@@ -15,6 +15,7 @@ from wolfstream.service.heads.exercise import exercise
 from wolfstream.service.heads.kernel import check_norms
 from wolfstream.service.heads.kind import Kind, TrainingChoice
 from wolfstream.service.heads.learner import HeadLearner
+from wolfstream.service.heads.new_head import new_head
 from wolfstream.service.heads.online_learner import WithoutMembers
 from wolfstream.service.heads.regression import RegressionHead
 from wolfstream.service.heads.saved_asset import ASSET_NUMBERS, check_asset
@@ -200,8 +201,7 @@ def _asset(spec: ModelSpec, kernel: Kernel, class_weight: Sequence[float]) -> As
 
 
 def _build(spec: ModelSpec) -> ClassificationHead[AssetLearner] | RegressionHead:
-    learner = AssetLearner(spec)
-    return RegressionHead(learner) if spec.task == "regression" else ClassificationHead(learner)
+    return new_head(spec.task, AssetLearner(spec))
 
 
 def _specs() -> Iterator[ModelSpec]:

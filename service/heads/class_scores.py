@@ -6,7 +6,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from wolfstream.service.samples.targets import Label
+from wolfstream.service.samples.labels import Label
 from wolfstream.solver.arrays import Float64Array
 from wolfstream.solver.calibration.ranking import Ranked
 from wolfstream.solver.stream.labels import text_of

@@ -14,7 +14,7 @@ from wolfstream.service.heads.changes import Change
 from wolfstream.service.heads.class_scores import class_scores
 from wolfstream.service.heads.hits import Hits
 from wolfstream.service.heads.online_learner import ClassLearner, LearnerView, Relearn
-from wolfstream.service.samples.targets import Label, Targets
+from wolfstream.service.samples.labels import Label
 from wolfstream.service.samples.validation import Costs, Samples
 from wolfstream.solver.arrays import Float64Array, to_lists
 from wolfstream.solver.calibration.classes import ClassCalibration
@@ -192,7 +192,6 @@ class ClassificationHead(Generic[L]):
 
     def check(self, samples: Samples, drafted: set[LabelKey], most_classes: int) -> set[LabelKey]:
         """Refuse rows that the learner cannot take, and too many labels; see `Head.check`."""
-        assert isinstance(samples.y, list)
         self.learner.check(samples.X)
         keys = set(map(key_of, set(samples.y)))
         new = keys.difference(self._head.numbers) | drafted
@@ -210,7 +209,7 @@ class ClassificationHead(Generic[L]):
     def absorb(
         self,
         X: Matrix,
-        y: Targets,
+        y: list[Label],
         inputs: HeadInputs = NO_INPUTS,
         weight: Weights = None,
         earlier_predictions: Sequence[Any] | None = None,
@@ -219,7 +218,6 @@ class ClassificationHead(Generic[L]):
 
         The log loss leaves out rows with `earlier_predictions`, whose probabilities are not known.
         """
-        assert isinstance(y, list)
         head_answer, codes = self._head.learn(X, y, inputs, weight)
         predicted = head_answer.prediction
         if earlier_predictions is None:
@@ -237,9 +235,8 @@ class ClassificationHead(Generic[L]):
         code_of = {key_of(label): code for code, label in enumerate(self.classes)}
         return np.array([code_of.get(key_of(label), -1) for label in predictions], np.int64)
 
-    def passes(self, rows: Seen, y: Targets, weight: Weights = None) -> "ClassPasses":
+    def passes(self, rows: Seen, y: list[Label], weight: Weights = None) -> "ClassPasses":
         """Return passes over these samples, which are to be learned repeatedly."""
-        assert isinstance(y, list)
         return ClassPasses(self, rows, y, weight)
 
     def date_changes(self, sequence: int) -> None:

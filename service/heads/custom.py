@@ -22,10 +22,11 @@ from wolfstream.service.heads.cost import COST_OF_ROW
 from wolfstream.service.heads.entry_points import learner_class
 from wolfstream.service.heads.guarded import GuardedLearner, LearnerFailed
 from wolfstream.service.heads.kind import Kind
+from wolfstream.service.heads.new_head import new_head
 from wolfstream.service.heads.online_learner import WithoutMembers
 from wolfstream.service.heads.regression import RegressionHead
 from wolfstream.service.heads.saved_arrays import SavedHead, WrongArrays
-from wolfstream.service.samples.targets import Label
+from wolfstream.service.samples.labels import Label
 from wolfstream.service.spec.custom import CustomSpec
 from wolfstream.service.spec.heads import HeadName
 from wolfstream.service.spec.model import ModelSpec
@@ -296,8 +297,7 @@ def _own(arrays: Mapping[str, NDArray[Any]]) -> dict[str, NDArray[Any]]:
 
 
 def _build(spec: ModelSpec) -> ClassificationHead[CustomOnlineLearner] | RegressionHead:
-    learner = CustomOnlineLearner(spec)
-    return RegressionHead(learner) if spec.task == "regression" else ClassificationHead(learner)
+    return new_head(spec.task, CustomOnlineLearner(spec))
 
 
 def _check_saved(

@@ -9,7 +9,7 @@ from collections.abc import Callable
 import numpy as np
 
 from wolfstream.service.heads.protocol import Head
-from wolfstream.service.samples.targets import Targets
+from wolfstream.service.samples.tasks import TASKS, Targets
 from wolfstream.service.spec.model import ModelSpec
 from wolfstream.solver.arrays import Float64Array
 from wolfstream.solver.prepare.named_rows import NameTable, named_rows
@@ -37,10 +37,7 @@ def rows_of_kind(sparse: bool) -> Matrix:
 
 def exercise(build: Callable[[ModelSpec], Head], spec: ModelSpec, sparse: bool) -> None:
     """Learn, predict, save and restore a little, with rows of one kind."""
-    X = rows_to_learn()
-    y: Targets = [["a", "b", "c"][i % 3] for i in range(len(X))]
-    if spec.task == "regression":
-        y = np.sin(X[:, 0])
+    y = TASKS[spec.task].example(len(rows_to_learn()), ["a", "b", "c"])
     _use(build(spec), build(spec), rows_of_kind(sparse), y)
 
 

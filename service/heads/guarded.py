@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 
 from wolfstream.service.errors.visible_text import visible
 from wolfstream.service.heads.entry_points import CustomLearner
-from wolfstream.service.samples.targets import LARGEST_TARGET
+from wolfstream.service.samples.numbers import LARGEST_TARGET
 from wolfstream.solver.arrays import Float64Array
 
 _LONGEST_TEXT = 500

@@ -5,7 +5,7 @@
 
 from collections.abc import Callable, Hashable, Iterator, Mapping
 from dataclasses import dataclass, field
-from typing import Any, Generic, NamedTuple, Protocol, TypeVar
+from typing import Any, Generic, NamedTuple, Protocol, TypeAlias, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -14,7 +14,7 @@ from wolfstream.service.heads.fit import Fit, Observe, Window
 from wolfstream.service.heads.saved_arrays import SavedHead
 from wolfstream.service.heads.saved_numbers import Bounds
 from wolfstream.service.heads.scores import Score
-from wolfstream.service.samples.targets import Label, Targets
+from wolfstream.service.samples.labels import Label
 from wolfstream.service.spec.heads import HeadName, LearningCall
 from wolfstream.service.spec.model import ModelSpec
 from wolfstream.solver.arrays import Float64Array
@@ -24,6 +24,8 @@ from wolfstream.solver.rows.sample_weights import Weights
 from wolfstream.solver.rows.seen import Seen
 
 H = TypeVar("H")
+# Runs a part of a head's code with a spec, on dense or on sparse rows.
+Exercise: TypeAlias = Callable[[ModelSpec, bool], None]
 
 
 class Passes(Protocol):
@@ -138,7 +140,7 @@ class Kind(Generic[H]):
     build: Callable[[ModelSpec], H]
     calls: tuple[LearningCall, ...]
     specs: Callable[[], Iterator[ModelSpec]]
-    exercises: Mapping[str, Callable[[ModelSpec, bool], None]]
+    exercises: Mapping[str, Exercise]
     code: Callable[[ModelSpec], Hashable]
     check_saved: Callable[[H, SavedHead], None]
     numbers: Bounds | None
@@ -146,11 +148,11 @@ class Kind(Generic[H]):
     reported: tuple[str, ...]
     outcome: Callable[[Mapping[str, Any]], str]
     summary: Callable[[Mapping[str, Any]], list[str]]
-    later: Mapping[str, Callable[[ModelSpec, bool], None]] = field(default_factory=dict)
+    later: Mapping[str, Exercise] = field(default_factory=dict)
     learns_all: bool = False
     listens: bool = False
     prepared: bool = False
-    passes: Callable[[H, Seen, Targets, Weights], Passes] | None = None
+    passes: Callable[[H, Seen, Any, Weights], Passes] | None = None
     pairs: Pairs[H] | None = None
     refitting: Refitting[H] | None = None
     beside: Callable[[Any, Matrix], list[Any]] | None = None

@@ -23,7 +23,7 @@ from wolfstream.service.heads.protocol import Head
 from wolfstream.service.heads.saved_set import SET_NUMBERS, check_set
 from wolfstream.service.heads.set_view import set_stats
 from wolfstream.service.heads.value_view import NoClasses
-from wolfstream.service.samples.targets import Targets
+from wolfstream.service.samples.tasks import Targets
 from wolfstream.service.samples.validation import Samples
 from wolfstream.service.spec.model import ModelSpec
 from wolfstream.solver.arrays import Float64Array

@@ -7,7 +7,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from wolfstream.service.heads.batch import Batch
-from wolfstream.service.samples.targets import Label
+from wolfstream.service.samples.labels import Label
 from wolfstream.solver.arrays import Float64Array
 from wolfstream.solver.prepare.named_rows import Rows
 from wolfstream.solver.rows.matrix import Matrix

@@ -13,7 +13,8 @@ from numpy.typing import NDArray
 from wolfstream.service.heads.answers import Answers, Predictions
 from wolfstream.service.heads.batch import Batch
 from wolfstream.service.heads.changes import Change
-from wolfstream.service.samples.targets import Label, Targets
+from wolfstream.service.samples.labels import Label
+from wolfstream.service.samples.tasks import Targets
 from wolfstream.service.samples.validation import Costs, Samples
 from wolfstream.solver.arrays import Float64Array
 from wolfstream.solver.rows.matrix import Matrix
@@ -151,7 +152,7 @@ class Head(Protocol):
     def absorb(
         self,
         X: Matrix,
-        y: Targets,
+        y: Any,
         inputs: HeadInputs = NO_INPUTS,
         weight: Weights = None,
         earlier_predictions: Sequence[Any] | None = None,
@@ -161,7 +162,7 @@ class Head(Protocol):
 
         Args:
             X: rows, (n, d).
-            y: labels or targets, (n,).
+            y: labels or targets, (n,), of the head's task.
             inputs: the votes of the other heads before they learned each row, and the rows' texts,
                 if this head listens.
             weight: how much each sample counts in what is learned, (n,); in scores each counts

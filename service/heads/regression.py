@@ -14,7 +14,7 @@ from wolfstream.service.heads.calibration import calibration_arrays, interval_of
 from wolfstream.service.heads.online_learner import LearnerView, OnlineLearner, Relearn
 from wolfstream.service.heads.value_errors import Errors
 from wolfstream.service.heads.value_view import ValueView
-from wolfstream.service.samples.targets import LARGEST_TARGET, Targets
+from wolfstream.service.samples.numbers import LARGEST_TARGET
 from wolfstream.service.samples.validation import Samples
 from wolfstream.solver.arrays import Float64Array
 from wolfstream.solver.calibration.values import ValueCalibration
@@ -104,7 +104,6 @@ class RegressionHead:
     def check(self, samples: Samples, drafted: set[LabelKey], most_classes: int) -> set[LabelKey]:
         """Refuse rows that the learner cannot take; there are no labels to meet."""
         del most_classes
-        assert not isinstance(samples.y, list)
         self.learner.check(samples.X)
         return drafted
 
@@ -115,13 +114,12 @@ class RegressionHead:
     def absorb(
         self,
         X: Matrix,
-        y: Targets,
+        y: Float64Array,
         inputs: HeadInputs = NO_INPUTS,
         weight: Weights = None,
         earlier_predictions: Sequence[Any] | None = None,
     ) -> Answers:
         """Learn samples in order, each after it was predicted; the same live and in replay."""
-        assert not isinstance(y, list)
         head_answer = self._head.absorb(X, y, inputs, weight)
         predicted = head_answer.prediction
         judged = predicted
@@ -132,9 +130,8 @@ class RegressionHead:
         more = self.learner.columns(head_answer.parts)
         return Answers(column, list(column), head_answer, more.get("admitted"), more.get("step"))
 
-    def passes(self, rows: Seen, y: Targets, weight: Weights = None) -> "ValuePasses":
+    def passes(self, rows: Seen, y: Float64Array, weight: Weights = None) -> "ValuePasses":
         """Return passes over these samples, which are to be learned repeatedly."""
-        assert not isinstance(y, list)
         return ValuePasses(self, rows, y, weight)
 
     def date_changes(self, sequence: int) -> None:

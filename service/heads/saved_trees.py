@@ -21,7 +21,7 @@ from wolfstream.solver.stream.targets_before import COLUMNS
 from wolfstream.solver.stream.tree_experts import MOST_CLASSES, MOST_COLUMNS, TreeExperts
 from wolfstream.solver.stream.tree_schedule import MOST_ROUNDS
 from wolfstream.solver.trees.binning import EDGES
-from wolfstream.solver.trees.boosting import outputs_of
+from wolfstream.solver.trees.boosting import Trees, outputs_of
 from wolfstream.solver.trees.code_values import MOST_CODES as MOST_VALUED
 from wolfstream.solver.trees.code_values import MOST_GROUPS, MOST_VALUES, CodeValues
 from wolfstream.solver.trees.growing import LEAVES, NODES
@@ -39,6 +39,7 @@ TREE_NUMBERS: Bounds = (
     (r"trees_forest_(fresh|residual|past)_(leaf|start)", SUM),
     (r"trees_forest_bins_edges", Numbers(above=True)),
     (r"trees_forest_(fresh|residual|past)_right", Numbers(0.0, 2.0**64)),
+    (r"trees_forest_(fresh|residual|past)_child", Numbers(-LEAVES, NODES)),
     (r"trees_forest_unit", POSITIVE),
     (r"trees_mixing_curvature", POSITIVE),
     (r"trees_mixing_(square|memory|error|step)", FROM_ZERO),
@@ -120,7 +121,7 @@ def _are_codes(y: NDArray[np.float64], classes: int) -> bool:
 
 def _check_forests(arrays: Arrays, columns: int, n_classes: int | None) -> None:
     """Check trees: what they ask for, and a value for each leaf. n_classes: None of numbers."""
-    fields = ["feature", "right", "leaf", "start"]
+    fields = list(Trees._fields)
     own = ("counts", "units", "unit", "texts", "columns", "bins_edges", "bins_categories")
     wanted = {f"{_FOREST}{name}" for name in own}
     wanted |= {f"{_FOREST}values_{field}" for field in CodeValues._fields}
@@ -151,6 +152,7 @@ def _check_forests(arrays: Arrays, columns: int, n_classes: int | None) -> None:
         require(0 < trees <= MOST_ROUNDS, f"{name}_right", "has too many trees, or none")
         _check_form(f"{name}_feature", arrays, (trees, NODES), np.int32)
         _check_form(f"{name}_right", arrays, (trees, NODES), np.uint64)
+        _check_children(f"{name}_child", arrays, trees)
         inside = bool(((feature >= 0) & (feature < below)).all())
         require(inside, f"{name}_feature", "asks for a column that is not there")
         outputs = outputs_of(classes)
@@ -159,6 +161,15 @@ def _check_forests(arrays: Arrays, columns: int, n_classes: int | None) -> None:
         for field in ("leaf", "start"):
             finite = bool(np.isfinite(arrays[f"{name}_{field}"]).all())
             require(finite, f"{name}_{field}", "has numbers that are not finite")
+
+
+def _check_children(name: str, arrays: Arrays, trees: int) -> None:
+    """Check that each node of trees leads to later nodes, or to leaves."""
+    _check_form(name, arrays, (trees, NODES, 2), np.int8)
+    child = arrays[name]
+    later = (child > np.arange(NODES)[:, None]) & (child < NODES)
+    leaf = (child < 0) & (child >= -LEAVES)
+    require(bool((later | leaf).all()), name, "leads to no later node, and to no leaf")
 
 
 def _check_encoding(arrays: Arrays, columns: int, targets: int) -> int:

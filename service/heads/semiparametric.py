@@ -29,7 +29,7 @@ from wolfstream.service.heads.saved_rows import check_expansion
 from wolfstream.service.heads.value_errors import Errors
 from wolfstream.service.heads.value_view import ValueView
 from wolfstream.service.heads.window import RecentSamples
-from wolfstream.service.samples.targets import LARGEST_TARGET, Targets
+from wolfstream.service.samples.numbers import LARGEST_TARGET
 from wolfstream.service.samples.validation import Samples
 from wolfstream.service.spec.model import ModelSpec
 from wolfstream.service.spec.semiparametric import DEFAULT_WINDOW, LARGEST_WINDOW
@@ -163,13 +163,12 @@ class SemiparametricHead:
     def absorb(
         self,
         X: Matrix,
-        y: Targets,
+        y: Float64Array,
         inputs: HeadInputs = NO_INPUTS,
         weight: Weights = None,
         earlier_predictions: Sequence[Any] | None = None,
     ) -> Answers:
         """Judge the fit on samples, then add them to the window; live and in replay."""
-        assert not isinstance(y, list)
         del inputs
         rows = _dense(X)
         predicted = self._predictions(rows)

@@ -7,7 +7,7 @@ from wolfstream.service.errors import refuse
 from wolfstream.service.heads.calibration import deviations, interval_of
 from wolfstream.service.heads.changes import Change
 from wolfstream.service.heads.value_errors import Errors
-from wolfstream.service.samples.targets import Label
+from wolfstream.service.samples.labels import Label
 from wolfstream.service.samples.validation import Costs
 from wolfstream.solver.calibration.values import ValueConfidence
 from wolfstream.solver.rows.matrix import Matrix

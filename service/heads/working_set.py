@@ -16,10 +16,10 @@ from wolfstream.service.heads.certificate import NO_CERTIFICATE, gap_text
 from wolfstream.service.heads.classification import ClassificationHead
 from wolfstream.service.heads.exercise import KERNELS, rows_of_kind
 from wolfstream.service.heads.kernel import check_norms
-from wolfstream.service.heads.kind import Kind, Pairs, PairsProblem, TrainingChoice
+from wolfstream.service.heads.kind import Exercise, Kind, Pairs, PairsProblem, TrainingChoice
 from wolfstream.service.heads.learner import HeadLearner
+from wolfstream.service.heads.new_head import by_task
 from wolfstream.service.heads.online_learner import Relearn
-from wolfstream.service.heads.protocol import Head
 from wolfstream.service.heads.saved_set import SET_NUMBERS, check_set
 from wolfstream.service.heads.sequences import Sequences
 from wolfstream.service.heads.set_members import (
@@ -31,7 +31,7 @@ from wolfstream.service.heads.set_members import (
     exercise_wide_rows,
 )
 from wolfstream.service.heads.set_view import SetView, set_stats
-from wolfstream.service.samples.targets import Label
+from wolfstream.service.samples.labels import Label
 from wolfstream.service.spec.class_weight import weights_by_label
 from wolfstream.service.spec.heads import DEFAULT_SET, LARGEST_SET
 from wolfstream.service.spec.model import ModelSpec
@@ -157,9 +157,7 @@ def _step_names(bits: int) -> str:
 _STEPS = [_step_names(bits) for bits in range(1 << len(STEP_NAMES))]
 
 
-def _build(spec: ModelSpec) -> Head:
-    if spec.task == "regression":
-        return regression_set.build(spec)
+def _build(spec: ModelSpec) -> ClassificationHead[SetLearner]:
     return ClassificationHead(SetLearner(spec))
 
 
@@ -174,9 +172,6 @@ def _specs() -> Iterator[ModelSpec]:
 
 def _exercise_steps(spec: ModelSpec, sparse: bool) -> None:
     """Learn so few rows that none has to leave; leaving is compiled by another part."""
-    if spec.task == "regression":
-        regression_set.exercise_tube(spec, sparse)
-        return
     learner, X = SetLearner(spec).current, rows_of_kind(sparse)
     for rows in (slice(0, 1), slice(1, 40)):
         part = take_rows(X, rows)
@@ -184,8 +179,6 @@ def _exercise_steps(spec: ModelSpec, sparse: bool) -> None:
 
 
 def _exercise_predictions(spec: ModelSpec, sparse: bool) -> None:
-    if spec.task == "regression":
-        return  # a set of numbers is compiled as one part
     fresh, restored = SetLearner(spec).current, SetLearner(spec).current
     X = rows_of_kind(sparse)
     exercise_predictions(fresh, restored, X)
@@ -193,7 +186,7 @@ def _exercise_predictions(spec: ModelSpec, sparse: bool) -> None:
 
 
 def _exercise_wide_rows(spec: ModelSpec, sparse: bool) -> None:
-    if spec.task != "regression" and not sparse:
+    if not sparse:
         exercise_wide_rows(SetLearner(spec).current)
 
 
@@ -201,22 +194,23 @@ def _exercise_members(
     run: Callable[[WorkingSet, Matrix], None],
 ) -> Callable[[ModelSpec, bool], None]:
     def exercise(spec: ModelSpec, sparse: bool) -> None:
-        if spec.task != "regression":
-            run(SetLearner(spec).current, rows_of_kind(sparse))
+        run(SetLearner(spec).current, rows_of_kind(sparse))
 
-    return exercise
+    return _of_classes(exercise)
 
 
 def _exercise_classes(spec: ModelSpec, sparse: bool) -> None:
-    if spec.task != "regression":
-        fresh, restored = SetLearner(spec).current, SetLearner(spec).current
-        exercise_classes(fresh, restored, rows_of_kind(sparse))
+    fresh, restored = SetLearner(spec).current, SetLearner(spec).current
+    exercise_classes(fresh, restored, rows_of_kind(sparse))
+
+
+def _of_classes(exercise: Exercise) -> Exercise:
+    """Return the exercise for sets of classes only: a set of numbers is compiled as one part."""
+    return by_task({"classification": exercise})
 
 
 def _code(spec: ModelSpec) -> tuple[str, ...]:
     """Return what decides the compiled code: the kernel, and the type of its values."""
-    if spec.task == "regression":
-        return regression_set.compiled_code(spec)
     return spec.kernel.type, SetLearner(spec).current.precision.dtype.name
 
 
@@ -277,20 +271,25 @@ def _summary(report: Mapping[str, Any]) -> list[str]:
 
 KIND: Kind[Any] = Kind(
     name="working_set",
-    build=_build,
+    build=by_task({"classification": _build, "regression": regression_set.build}),
     calls=("samples",),
     specs=_specs,
     exercises={
-        "steps": _exercise_steps,
-        "predictions": _exercise_predictions,
+        "steps": by_task(
+            {"classification": _exercise_steps, "regression": regression_set.exercise_tube}
+        ),
+        "predictions": _of_classes(_exercise_predictions),
         # In this order, both processes that compile find something short at the end, and adoption
         # is compiled before the others adopt.
         "heirs": _exercise_members(exercise_heirs),
         "eviction": _exercise_members(exercise_eviction),
         "adoption": _exercise_members(exercise_adoption),
     },
-    later={"three classes": _exercise_classes, "wide rows": _exercise_wide_rows},
-    code=_code,
+    later={
+        "three classes": _of_classes(_exercise_classes),
+        "wide rows": _of_classes(_exercise_wide_rows),
+    },
+    code=by_task({"classification": _code, "regression": regression_set.compiled_code}),
     check_saved=lambda head, saved: check_set(saved, of_numbers=head.classes is None),
     numbers=SET_NUMBERS,
     spec_part=_spec_part,

@@ -9,6 +9,7 @@ from typing import NamedTuple
 from wolfstream.service.heads.adaptive import NAME, BankView
 from wolfstream.service.heads.answers import Predictions
 from wolfstream.service.heads.classification import ClassificationView
+from wolfstream.service.heads.regression import RegressionView
 from wolfstream.service.heads.set_view import SetView
 from wolfstream.service.model.published import ModelView
 from wolfstream.service.spec.heads import HeadName
@@ -39,15 +40,31 @@ class PublishedChain:
 
     def predict(self, published: ModelView, head: HeadName, rows: Seen) -> Predictions:
         """Return what `ModelView.predict` returns."""
-        if head != NAME or isinstance(rows.X, SparseRows) or not is_compiled():
+        chained = None if isinstance(rows.X, SparseRows) else self._chain(published, head)
+        if chained is None:
             return published.predict(head, rows)
+        view, bank, chain = chained
+        return published.with_beside(view.chained(chain, bank, rows), rows)
+
+    def is_rowwise(self, published: ModelView, head: HeadName) -> bool:
+        """Return whether the predictions of dense rows have the same bits alone and among others.
+
+        They have where one chain makes them, and of numbers, where no other head has a vote.
+        """
+        heads = published.heads
+        view = heads[head]
+        if isinstance(view, RegressionView):
+            votes = any(name in view.head.voters and not heads[name].lacks for name in heads)
+            return head == NAME and not votes
+        return self._chain(published, head) is not None
+
+    def _chain(self, published: ModelView, head: HeadName) -> _BankChain | None:
+        if head != NAME or not is_compiled():
+            return None
         last = self._last
         if last is None or last[0] is not published:
             last = self._last = published, _bank_chain(published)
-        if last[1] is None:
-            return published.predict(head, rows)
-        view, bank, chain = last[1]
-        return published.with_beside(view.chained(chain, bank, rows), rows)
+        return last[1]
 
 
 def _bank_chain(published: ModelView) -> _BankChain | None:

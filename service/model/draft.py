@@ -11,7 +11,8 @@ from wolfstream.service.model.footprint import learning_bytes
 from wolfstream.service.model.learner import Learner
 from wolfstream.service.model.memory import ModelMemory
 from wolfstream.service.model.revision import Revision, check_revision
-from wolfstream.service.samples.targets import Label
+from wolfstream.service.samples.labels import Label
+from wolfstream.service.samples.tasks import Targets
 from wolfstream.service.samples.validation import Samples
 from wolfstream.service.spec.heads import HEADS, HeadName
 from wolfstream.solver.prepare.cells import NO_TEXT, Cells
@@ -125,7 +126,7 @@ class Draft:
         if head not in heads:
             name = self._learner.model.name
             raise NoSuchHead(f"the spec of model {name!r} has null for {head}")
-        if spec.classes is not None and isinstance(samples.y, list):
+        if spec.classes is not None:
             self._check_declared(spec.classes, samples.y)
         self._check_texts(columns_with_texts(samples.X))
         if known is None or known.before is not self._form:
@@ -225,7 +226,7 @@ class Draft:
                 self._names.popitem()  # the last that was added
             raise
 
-    def _check_declared(self, classes: list[Label], y: list[Label]) -> None:
+    def _check_declared(self, classes: list[Label], y: Targets) -> None:
         """Raise InvalidSamples for labels that are not among the classes of the spec."""
         declared = set(map(key_of, classes))
         if declared.issuperset(map(key_of, set(y))):

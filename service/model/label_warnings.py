@@ -5,7 +5,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from wolfstream.service.heads.protocol import HeadView
-from wolfstream.service.samples.targets import Label
+from wolfstream.service.samples.labels import Label
 from wolfstream.solver.prepare.read_cells import number_of
 from wolfstream.solver.stream.labels import text_of
 

@@ -20,12 +20,12 @@ from wolfstream.service.model.fitting_rows import preparing
 from wolfstream.service.model.following import Following, restored_following
 from wolfstream.service.model.learning_heads import LearningHeads
 from wolfstream.service.model.live import Model
-from wolfstream.service.model.losses import RecentLosses, losses_from, restored_losses
+from wolfstream.service.model.losses import RecentLosses, restored_losses
 from wolfstream.service.model.pending import WAITING_ROWS, Pending
 from wolfstream.service.model.published import ModelView
 from wolfstream.service.model.saved_rows import restored_rows, saved_rows
 from wolfstream.service.samples.predicted import JoinedRows, PredictedRows
-from wolfstream.service.samples.targets import Targets
+from wolfstream.service.samples.tasks import TASKS, Targets, task_of
 from wolfstream.service.samples.validation import Samples
 from wolfstream.service.spec.heads import HeadName
 from wolfstream.service.spec.stored import read_stored_spec
@@ -112,8 +112,8 @@ class Learner:
         self._notices = [*self._notices, *self.rows.notices][:MOST_NOTICES]
         whole = answers[0] if len(answers) == 1 else concatenate_answers(answers)
         if self.losses is not None:
-            before = self.sequence - len(samples.y)
-            self.losses.add(before, losses_from(whole.prediction, samples.y))
+            losses = task_of(samples.y).losses(whole.prediction, samples.y)
+            self.losses.add(self.sequence - len(samples.y), losses)
         self.model.learning_time.add(head, len(samples.y), time.monotonic() - began)
         return whole
 
@@ -187,7 +187,7 @@ class Learner:
     def join(self, joined: JoinedRows, y: Targets) -> None:
         """Drop the waiting rows whose labels were learned, live or in replay."""
         if self.pending is not None:
-            self.pending.join(joined, y if isinstance(y, list) else y.tolist())
+            self.pending.join(joined, task_of(y).plain(y))
             self.show_pending()
 
     def show_pending(self) -> None:
@@ -303,8 +303,7 @@ class Learner:
         self._followed = plain.get("following")
         if self.pending is not None:
             spec = self.model.spec
-            regression = spec.task == "regression"
-            self.pending.restore(arrays, spec.prepare is not None, regression=regression)
+            self.pending.restore(arrays, spec.prepare is not None, TASKS[spec.task])
         self.show_pending()
         self.model.snapshot_sequence = self.sequence
 

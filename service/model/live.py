@@ -17,6 +17,7 @@ from wolfstream.service.model.learning_time import LearningTime
 from wolfstream.service.model.pending import PendingCounts
 from wolfstream.service.model.predicted_order import PredictedOrder
 from wolfstream.service.model.published import ModelView
+from wolfstream.service.model.single_rows import SingleRows
 from wolfstream.service.samples.ids import Status
 from wolfstream.service.spec.heads import HEADS, LEARNING_CALLS, HeadName
 from wolfstream.service.spec.model import ModelSpec
@@ -36,6 +37,7 @@ class Model:
         published: the view that predictions use.
         chain: predicts with the view.
         order: of the rows that this process predicted.
+        single_rows: questions that are answered together.
         counts: samples for each head since the server started.
         learning_time: what they took.
         head_of: learning call -> head that names the call's entries and responses.
@@ -62,6 +64,7 @@ class Model:
         self.published = ModelView(0, "", RowsView(RowForm(None)), {})
         self.chain = PublishedChain()
         self.order = PredictedOrder()
+        self.single_rows = SingleRows()
         self.counts = {head: SampleCounts() for head in HEADS}
         self.learning_time = LearningTime()
         self.champion: Model | None = None

@@ -1,28 +1,15 @@
 """The losses of a model's predictions just before learning, stored for its challengers."""
 
 from array import array
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
-from wolfstream.service.samples.targets import Targets
 from wolfstream.solver.arrays import Float64Array
 
 _NAME = "losses"
-
-
-def losses_from(prediction: Sequence[Any], y: Targets) -> Float64Array:
-    """Return the loss of each prediction, (n,); NaN where there is no prediction.
-
-    For labels it is 0 or 1 (true is not 1); for numbers the absolute error.
-    """
-    if isinstance(y, list):
-        pairs = zip(prediction, y, strict=True)
-        wrong = (np.nan if p is None else (type(p), p) != (type(t), t) for p, t in pairs)
-        return np.fromiter(wrong, np.float64, len(y))
-    return np.abs(np.array([np.nan if p is None else p for p in prediction], np.float64) - y)
 
 
 class BlockLosses(NamedTuple):

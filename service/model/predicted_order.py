@@ -23,6 +23,11 @@ class PredictedOrder(LabelOrder):
         with self._lock:
             return super().placed(past, seen)
 
+    def placed_singly(self, past: PastView | None, seen: Seen) -> list[bool]:
+        """As of `LabelOrder`."""
+        with self._lock:
+            return super().placed_singly(past, seen)
+
     def described(self, heads: Iterable[HeadView]) -> dict[str, Any] | None:
         """Describe how predictions used the labels before; None if no head can use them."""
         if all(past_of(view) is None for view in heads):

@@ -3,9 +3,9 @@
 from typing import Any, NamedTuple
 
 from wolfstream.service.samples.ids import RowId, Status
+from wolfstream.service.samples.labels import Label
 from wolfstream.service.samples.predicted import PredictedRows
-from wolfstream.service.samples.targets import Label
-from wolfstream.solver.stream.labels import LabelKey, key_of
+from wolfstream.service.samples.tasks import Task
 
 # Roughly the memory of an id, and of its places in a dictionary and a queue.
 ROW_BYTES = 320
@@ -17,14 +17,9 @@ class LabelledRow(NamedTuple):
     y: Label | float
     prediction: Any
 
-    def status_of(self, y: Label | float) -> Status:
-        """Return the status of another label that comes after this one."""
-        return "replayed" if _identity(self.y) == _identity(y) else "conflict"
-
-
-def _identity(y: Label | float) -> LabelKey | float:
-    """Return what all spellings of a label have in common; a number as it is."""
-    return y if isinstance(y, float) else key_of(y)
+    def status_of(self, y: Label | float, task: Task) -> Status:
+        """Return the status of another label of this task that comes after this one."""
+        return "replayed" if task.key(self.y) == task.key(y) else "conflict"
 
 
 class WaitingRequest:

@@ -5,6 +5,6 @@ sends them the description (`channel`). Every ten seconds it writes a point for 
 changed (`points`, `side_file`). Changes of a head's loss become alerts (`alerts`), which `webhook`
 posts. Only published views are read, so learning never waits.
 
-It may import `service.engine`, `service.storage`, `service.model`.
+It may import `service.engine`, `service.storage`, `service.model`, `service.samples`.
 It is imported by `service.web`, `service.web.routes`.
 """

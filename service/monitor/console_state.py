@@ -9,13 +9,8 @@ from typing import Any
 from wolfstream.service.model.live import Model, rfc3339
 from wolfstream.service.model.predicted_rows import latest_predicted
 from wolfstream.service.model.scoreboard import scoreboard
+from wolfstream.service.samples.tasks import TASKS
 
-# task -> the score that is plotted; and baselines that use no features, whose scores are, too.
-_SCORE = {"classification": "accuracy", "regression": "mae"}
-_BASELINES = {
-    "classification": ("majority", "last_label"),
-    "regression": ("running_mean", "last_value"),
-}
 _PLOTTED_STATS = ("size", "gap", "support_vectors")
 _LATEST = 10
 # Nobody would fill in a form with more fields (`model.last_row`). Each listener that reads slowly
@@ -85,20 +80,20 @@ def values(
         meter: that `read_counters` has read.
     """
     seconds, learned, predicted, learns, predicts, learn_total, predict_total = meter.growth()
-    task = model.spec.task
+    task = TASKS[model.spec.task]
     numbers: dict[str, float | None] = {
         "samples_per_second": _ratio(learned, seconds),
         "rows_per_second": _ratio(predicted, seconds),
         "learn_seconds": _ratio(learn_total, learns),
         "predict_seconds": _ratio(predict_total, predicts),
     }
-    score = _SCORE[task]
+    score = task.SCORE
     for head, stats in heads.items():
         scores = stats["prequential"]
         numbers[f"{head}.{score}"] = scores.get(f"recent_{score}")
         numbers |= {f"{head}.{name}": stats[name] for name in _PLOTTED_STATS if name in stats}
         if head == model.spec.serve:
-            for baseline in _BASELINES[task]:
+            for baseline in task.BASELINES:
                 numbers[f"{baseline}.{score}"] = scores[f"recent_{baseline}_{score}"]
     return {name: _rounded(value) for name, value in numbers.items()}
 
@@ -123,7 +118,7 @@ def console_state(
         **{name: description[name] for name in ("model", "sequence", "epoch", "status", "notice")},
         "task": model.spec.task,
         "serve": model.spec.serve,
-        "drawn": _SCORE[model.spec.task],
+        "drawn": TASKS[model.spec.task].SCORE,
         **{name: description[name] for name in ("rows", "features", "warning", "warnings")},
         "columns": _bounded_columns(description["columns"]),
         "snapshot_sequence": model.snapshot_sequence,

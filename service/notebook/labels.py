@@ -8,7 +8,8 @@ from numpy.typing import NDArray
 
 from wolfstream.service.errors import InvalidSamples
 from wolfstream.service.notebook.rows import NoCounterpart
-from wolfstream.service.samples.targets import Label, read_labels
+from wolfstream.service.samples.labels import Label
+from wolfstream.service.samples.labels import read as read_labels
 from wolfstream.service.spec.class_weight import ClassWeight
 from wolfstream.solver.stream.labels import LabelKey, key_of
 

@@ -20,7 +20,7 @@ from wolfstream.service.notebook.rows import (
     n_features_of,
     name_columns,
 )
-from wolfstream.service.samples.targets import LARGEST_TARGET
+from wolfstream.service.samples.numbers import LARGEST_TARGET
 from wolfstream.service.spec.heads import HEADS
 from wolfstream.service.spec.model import ModelSpec, read_spec
 from wolfstream.service.spec.semiparametric import DEFAULT_WINDOW, LARGEST_WINDOW

@@ -15,7 +15,7 @@ from wolfstream.service.model.learner import Learner
 from wolfstream.service.model.live import Model
 from wolfstream.service.notebook.labels import classes_of, labels_of
 from wolfstream.service.notebook.rows import NoCounterpart, are_numbers, number_columns
-from wolfstream.service.samples.targets import Label
+from wolfstream.service.samples.labels import Label
 from wolfstream.service.spec.heads import HeadName
 from wolfstream.service.spec.model import ModelSpec, read_spec
 from wolfstream.solver.estimators.stream import temporal_of

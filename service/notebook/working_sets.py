@@ -18,7 +18,7 @@ from wolfstream.service.notebook.rows import (
     n_features_of,
     name_columns,
 )
-from wolfstream.service.spec.heads import DEFAULT_SET, HEADS, LARGEST_SET, Task
+from wolfstream.service.spec.heads import DEFAULT_SET, HEADS, LARGEST_SET, TaskName
 from wolfstream.service.spec.model import read_spec
 from wolfstream.solver.estimators.base import as_matrix
 from wolfstream.solver.estimators.frank_wolfe_classifier import FrankWolfeClassifier
@@ -104,7 +104,9 @@ def learner_to_set(learner: Learner) -> SFWClassifier:
     return estimator
 
 
-def empty_model(kernel: Kernel, fields: dict[str, Any], task: Task = "classification") -> Learner:
+def empty_model(
+    kernel: Kernel, fields: dict[str, Any], task: TaskName = "classification"
+) -> Learner:
     """Return a new model whose only head is a working set.
 
     Args:

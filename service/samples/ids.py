@@ -13,8 +13,9 @@ from wolfstream.service.errors import (
     refuse,
     refuse_all,
 )
-from wolfstream.service.samples.targets import Targets, is_unicode, read_labels, read_targets
-from wolfstream.service.spec.heads import Task
+from wolfstream.service.samples.tasks import TASKS, Targets
+from wolfstream.service.samples.values import is_unicode
+from wolfstream.service.spec.heads import TaskName
 
 RowId: TypeAlias = str | int
 # What becomes of a label that comes for an id.
@@ -52,7 +53,7 @@ def read_ids(ids: Any, rows: int) -> list[RowId]:
     return checked
 
 
-def read_late_labels(body: Any, task: Task) -> LateLabels:
+def read_late_labels(body: Any, task: TaskName) -> LateLabels:
     """Return labels for ids, for a model of this task. Raises Invalid, InvalidSamples."""
     wanted = ("ids", "y")
     if not isinstance(body, dict) or body.keys() != set(wanted):
@@ -73,7 +74,7 @@ def read_late_labels(body: Any, task: Task) -> LateLabels:
     if not isinstance(y, list | dict):
         refuse("/y", "must be an array, one value for each id")
     targets: Targets
-    targets = read_targets(y, False) if task == "regression" else read_labels(y, False)
+    targets = TASKS[task].read(y, single=False)
     if len(targets) != len(ids):
         refuse("/y", f"there are {len(ids)} ids and {len(targets)} values in y")
     return LateLabels(ids, targets)

@@ -9,7 +9,7 @@ from typing import Any
 import msgpack
 import numpy as np
 
-from wolfstream.service.samples.targets import Targets
+from wolfstream.service.samples.tasks import task_of, unpack
 from wolfstream.service.samples.validation import Samples
 from wolfstream.solver.prepare.cells import Cells
 from wolfstream.solver.prepare.named_rows import NamedRows, Rows, joined, with_own_words
@@ -22,11 +22,9 @@ def as_recorded(samples: Samples) -> Samples:
     Arrays that have the right type and layout already are not copied.
     """
     X, y, weight = samples
-    if not isinstance(y, list):
-        y = np.ascontiguousarray(y, "<f8")
     if weight is not None:
         weight = np.ascontiguousarray(weight, "<f8")
-    return Samples(_recorded_rows(X), y, weight)
+    return Samples(_recorded_rows(X), task_of(y).recorded(y), weight)
 
 
 def _recorded_rows(X: Rows) -> Rows:
@@ -49,8 +47,8 @@ def to_record(samples: Samples) -> bytes:
         with texts    [names, lengths, places, numbers, texts, places of texts, y]
         tables        [names, shape, numbers, texts, places of texts, y]
 
-    y is the labels, or the bytes of the targets; for samples with weights, {"y": this, "weight":
-    bytes of the weights}.
+    y is as its task packs it: the labels, or the bytes of the numbers; for samples with weights,
+    {"y": this, "weight": bytes of the weights}.
     """
     return with_record(samples)[1]
 
@@ -59,7 +57,7 @@ def with_record(samples: Samples) -> tuple[Samples, bytes]:
     """Return samples as their record has them (`as_recorded`), and the record (`to_record`)."""
     recorded = as_recorded(samples)
     X, y, weight = recorded
-    last: Any = y if isinstance(y, list) else y.tobytes()
+    last = task_of(y).pack(y)
     if weight is not None:
         last = {"y": last, "weight": weight.tobytes()}
     return recorded, msgpack.packb([*_parts_of(X), last])
@@ -79,13 +77,11 @@ def from_record(record: bytes) -> Samples:
     """Invert `to_record`."""
     *parts, y = msgpack.unpackb(record)
     weight: Weights = None
-    # Copied, because compiled code would be compiled again for read-only arrays.
     if isinstance(y, dict):
+        # Copied, because compiled code would be compiled again for read-only arrays.
         weight, y = np.frombuffer(y["weight"], "<f8").copy(), y["y"]
-    if isinstance(y, bytes):
-        y = np.frombuffer(y, "<f8").copy()
     decoders: dict[int, Callable[..., Rows]] = {2: _arrays, 4: _named, 5: _table, 6: _named}
-    return Samples(decoders[len(parts)](*parts), y, weight)
+    return Samples(decoders[len(parts)](*parts), unpack(y), weight)
 
 
 def _arrays(shape: list[int], numbers: bytes) -> Rows:
@@ -124,8 +120,7 @@ def _named(
 
 def concatenate_samples(parts: Sequence[Samples]) -> Samples:
     """Concatenate samples; their rows have one form, and they are for one task."""
-    targets = [part.y for part in parts if not isinstance(part.y, list)]
-    y: Targets = np.concatenate(targets) if targets else [y for part in parts for y in part.y]
+    y = task_of(parts[0].y).join([part.y for part in parts])
     weight = joined_weights([(part.weight, len(part.y)) for part in parts])
     return Samples(joined([part.X for part in parts]), y, weight)
 

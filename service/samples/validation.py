@@ -8,9 +8,9 @@ import numpy as np
 from wolfstream.service.errors import MOST_ERRORS, Invalid, SampleError, pointer_to, refuse
 from wolfstream.service.samples.ids import RowId, read_ids
 from wolfstream.service.samples.rows import read_body_rows
-from wolfstream.service.samples.targets import Targets, read_labels, read_targets
+from wolfstream.service.samples.tasks import TASKS, Targets
 from wolfstream.service.samples.weights import read_weight
-from wolfstream.service.spec.heads import Task
+from wolfstream.service.spec.heads import TaskName
 from wolfstream.service.spec.refusals import listed
 from wolfstream.solver.prepare.named_rows import Rows, n_rows, rows_between
 from wolfstream.solver.rows.sample_weights import Weights, weights_of
@@ -48,7 +48,9 @@ class Samples(NamedTuple):
         return Samples(rows_between(self.X, start, stop), self.y[start:stop], weight)
 
 
-def read_samples(body: Any, task: Task = "classification", *, prepared: bool = False) -> Samples:
+def read_samples(
+    body: Any, task: TaskName = "classification", *, prepared: bool = False
+) -> Samples:
     """Return samples for a model of this task.
 
     Args:
@@ -60,11 +62,7 @@ def read_samples(body: Any, task: Task = "classification", *, prepared: bool = F
     """
     fields = _fields(body, ("x", "y"), ("names", "weight"))
     X, single = read_body_rows(fields, prepared)
-    y: Targets
-    if task == "regression":
-        y = read_targets(fields["y"], single)
-    else:
-        y = read_labels(fields["y"], single)
+    y = TASKS[task].read(fields["y"], single)
     n = len(X) if isinstance(X, np.ndarray) else n_rows(X)
     if len(y) != n:
         refuse("/y", f"x and y must be equally long; x has {n} and y has {len(y)}")

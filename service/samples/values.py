@@ -4,8 +4,7 @@ import math
 from collections.abc import Callable, Iterator
 from typing import Any
 
-from wolfstream.service.errors import SampleError, pointer_to
-from wolfstream.service.samples.targets import is_unicode, not_what
+from wolfstream.service.errors import SampleError, pointer_to, refuse
 
 LONGEST_NAME = 256
 NUMERIC = {int, float}
@@ -100,3 +99,36 @@ def uneven(rows: list[list[Any]], width: int) -> Iterator[SampleError]:
         if len(row) != width:
             detail = f"has {len(row)} numbers, row 0 has {width}"
             yield {"row": i, "pointer": f"/x/{i}", "detail": detail}
+
+
+def not_what(value: Any) -> str:
+    """Return the kind of a value that is no number, as the end of a sentence; "" if none fits."""
+    kinds = {str: "text", bool: "a boolean", type(None): "null", list: "an array"}
+    kind = kinds.get(type(value))
+    return f", not {kind}" if kind else ""
+
+
+def is_unicode(text: str) -> bool:
+    """Return whether a text has no lone surrogates."""
+    try:
+        text.encode()
+    except UnicodeEncodeError:
+        return False
+    return True
+
+
+def listed(y: Any, single: bool) -> list[Any]:
+    """Return y of each sample. single: whether it is that of one sample. Raises InvalidSamples."""
+    if single:
+        return [y]
+    if not isinstance(y, list):
+        refuse("/y", "must be an array, one value for each row")
+    return y
+
+
+def wrong_in(y: list[Any], single: bool, problem: Callable[[Any], str]) -> Iterator[SampleError]:
+    """Yield the problems of y, which `listed` returned."""
+    for i, value in enumerate(y):
+        detail = problem(value)
+        if detail:
+            yield {"row": i, "pointer": "/y" if single else f"/y/{i}", "detail": detail}

@@ -8,8 +8,7 @@ import numpy as np
 
 from wolfstream.service.errors import SampleError, refuse, refuse_all
 from wolfstream.service.samples.raw_arrays import read_raw
-from wolfstream.service.samples.targets import not_what
-from wolfstream.service.samples.values import NUMERIC
+from wolfstream.service.samples.values import NUMERIC, not_what
 from wolfstream.solver.rows.sample_weights import Weights
 
 LEAST_WEIGHT, LARGEST_WEIGHT = 1e-6, 1e6

@@ -5,14 +5,14 @@ from typing import Annotated, Any, Literal
 from pydantic import Field
 
 from wolfstream.service.spec.class_weight import ClassWeights
-from wolfstream.service.spec.heads import AssetAlgorithm, Task
+from wolfstream.service.spec.heads import AssetAlgorithm, TaskName
 from wolfstream.service.spec.kernel import SpecPart, contradiction
+from wolfstream.service.spec.task_fields import check_fields
 
 FeatureMap = Literal["fourier", "nystrom", "identity"]
 # Nystrom's map is computed once, from an eigenvalue problem of this size, which takes 2 s.
 MOST_LANDMARKS = 2048
 _DIMENSION = 512
-_EPSILON = 0.1
 _DEFAULT_FEATURES: dict[Any, FeatureMap] = {"polynomial": "nystrom", "linear": "identity"}
 
 
@@ -42,7 +42,7 @@ class AssetSpec(SpecPart):
         ge=0,
         le=1e6,
         description="Of regression, in standard deviations of y over the first 128 samples: "
-        f"smaller errors are ignored. {_EPSILON} by default; null for classification.",
+        "smaller errors are ignored. 0.1 by default; null for classification.",
     )
     average: bool = Field(
         True,
@@ -76,18 +76,16 @@ def _averages(asset: dict[str, Any]) -> bool:
     return all(asset.get(name, value) == value for name, value in defaults.items())
 
 
-def with_defaults(asset: dict[str, Any], kernel: Any, regression: bool) -> dict[str, Any]:
-    """Return ASSET's part with the defaults that depend on kernel, features and task."""
+def with_defaults(asset: dict[str, Any], kernel: Any) -> dict[str, Any]:
+    """Return ASSET's part with the defaults that depend on kernel and features."""
     features = "fourier"
     if isinstance(kernel, str):
         features = _DEFAULT_FEATURES.get(kernel, features)
     asset = {"features": features} | asset
-    if asset["features"] == "identity":
-        asset = {"dimension": None} | asset
-    return {"epsilon": _EPSILON if regression else None} | asset
+    return {"dimension": None} | asset if asset["features"] == "identity" else asset
 
 
-def check_asset(asset: AssetSpec, kernel: str, task: Task) -> None:
+def check_asset(asset: AssetSpec, kernel: str, task: TaskName) -> None:
     """Raise an error if ASSET's part contradicts the kernel, the task or itself."""
     if asset.features == "fourier" and kernel != "rbf":
         detail = f"Fourier features are of the rbf kernel; {kernel} has {_DEFAULT_FEATURES[kernel]}"
@@ -103,17 +101,10 @@ def check_asset(asset: AssetSpec, kernel: str, task: Task) -> None:
     if asset.features == "nystrom" and (asset.dimension or 0) > MOST_LANDMARKS:
         detail = f"nystrom takes at most {MOST_LANDMARKS} landmarks"
         raise contradiction("/asset/dimension", detail)
-    if (asset.epsilon is None) != (task == "classification"):
-        detail = "is of regression; classification has the hinge loss: leave it out, or null"
-        if asset.epsilon is None:
-            detail = "regression needs a number, zero or more"
-        raise contradiction("/asset/epsilon", detail)
+    check_fields(task, "asset", asset)
     if asset.horizon == "auto" and not _averages(asset.model_dump()):
         detail = "auto chooses between averages over windows: it needs asset, which averages"
         raise contradiction("/asset/horizon", detail)
-    if asset.class_weight and task == "regression":
-        detail = "a regression has no classes: leave it out, and give samples weights"
-        raise contradiction("/asset/class_weight", detail)
     if asset.average_from is not None and (asset.algorithm == "asset*" or not asset.average):
         detail = "nothing is averaged: leave it out, or set it to null"
         raise contradiction("/asset/average_from", detail)

@@ -9,7 +9,7 @@ from typing import Literal, NamedTuple, TypeAlias, get_args
 HeadName: TypeAlias = Literal[
     "working_set", "asset", "semiparametric", "adaptive", "custom", "novelty"
 ]
-Task: TypeAlias = Literal["classification", "regression"]
+TaskName: TypeAlias = Literal["classification", "regression"]
 # The calls that bring samples, by their names under /v1/models/{name}.
 LearningCall: TypeAlias = Literal["samples", "asset"]
 SetAlgorithm: TypeAlias = Literal["sfw", "msfw"]
@@ -31,7 +31,7 @@ class Algorithm(NamedTuple):
 
     head: HeadName
     way: Way
-    task: tuple[Task, ...]
+    task: tuple[TaskName, ...]
 
 
 ALGORITHMS: dict[str, Algorithm] = {

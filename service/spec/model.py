@@ -13,13 +13,14 @@ from wolfstream.service.spec.asset import (
     with_stream_defaults,
 )
 from wolfstream.service.spec.custom import CustomSpec
-from wolfstream.service.spec.heads import HEADS, HeadName, Task
+from wolfstream.service.spec.heads import HEADS, HeadName, TaskName
 from wolfstream.service.spec.kernel import KernelSpec, RbfSpec, SpecPart, contradiction, with_type
 from wolfstream.service.spec.novelty import NoveltySpec
 from wolfstream.service.spec.pending import PendingSpec
 from wolfstream.service.spec.prepare import PrepareSpec
 from wolfstream.service.spec.refusals import Refusals, parts_of
 from wolfstream.service.spec.semiparametric import SemiparametricSpec
+from wolfstream.service.spec.task_fields import check_fields, fields_of
 from wolfstream.service.spec.working_set import WorkingSetSpec, check_working_set, with_set_defaults
 from wolfstream.solver.stream.labels import key_of
 
@@ -29,7 +30,7 @@ MODEL_NAME_PATTERN = r"^[A-Za-z0-9][A-Za-z0-9._-]{0,62}$"
 class ModelSpec(SpecPart):
     """What a model is. `{}` is a valid spec; a head that is null does not exist."""
 
-    task: Task = "classification"
+    task: TaskName = "classification"
     classes: list[str | int | bool] | None = Field(
         None,
         min_length=2,
@@ -84,12 +85,11 @@ class ModelSpec(SpecPart):
         """Fill in the defaults that depend on other fields."""
         if not isinstance(body, dict):
             return body
-        regression = body.get("task") == "regression"
+        fields = fields_of(body.get("task"))
         kernel = with_type(body.get("kernel", {}))
         body = body | {"kernel": kernel}
         kind: Any = kernel["type"] if isinstance(kernel, dict) else "rbf"
-        if regression:
-            body = {"working_set": None} | body
+        body = {**fields.spec} | body
         if body.get("semiparametric") is not None:
             body = {"prepare": None, "adaptive": None} | body
         if body.get("custom") is not None:
@@ -98,8 +98,10 @@ class ModelSpec(SpecPart):
         if isinstance(asset := body.get("asset", {}), dict):
             if body.get("prepare", ()) is not None:
                 asset = with_stream_defaults(asset)
-            body = body | {"asset": with_defaults(asset, kind, regression)}
-        body = with_set_defaults(body, kind)
+            body = body | {"asset": {**fields.asset} | with_defaults(asset, kind)}
+        if isinstance(working_set := body.get("working_set", {}), dict):
+            working_set = {**fields.working_set} | working_set
+            body = with_set_defaults(body, working_set, kind)
         if body.get("adaptive", ()) is not None:
             return body
         body = {"temporal": False} | body
@@ -112,17 +114,10 @@ class ModelSpec(SpecPart):
 
     @model_validator(mode="after")
     def _check_task(self) -> Self:
-        if self.classes is not None:
-            if self.task == "regression":
-                raise contradiction("/classes", "a regression has none: leave them out")
-            if len(set(map(key_of, self.classes))) < len(self.classes):
-                raise contradiction("/classes", "a class is named twice: 1, '1' and true are one")
-        if self.task == "classification" and self.semiparametric is not None:
-            raise contradiction(
-                "/semiparametric",
-                "the semiparametric head learns numbers only: leave it out, or say "
-                '"task": "regression"',
-            )
+        check_fields(self.task, "classes", self.classes)
+        if self.classes and len(set(map(key_of, self.classes))) < len(self.classes):
+            raise contradiction("/classes", "a class is named twice: 1, '1' and true are one")
+        check_fields(self.task, "semiparametric", self.semiparametric)
         return self
 
     @model_validator(mode="after")
@@ -155,12 +150,7 @@ class ModelSpec(SpecPart):
                 "/adaptive",
                 "ridge or gradient learners are needed: leave horizons or steps out, or list some",
             )
-        if bank is not None and bank.naive_bayes and self.task == "regression":
-            detail = "naive Bayes learns classes only: leave naive_bayes out"
-            raise contradiction("/adaptive/naive_bayes", detail)
-        if bank is not None and bank.class_weight is not None and self.task == "regression":
-            detail = "a regression has no classes: leave it out, and give samples weights"
-            raise contradiction("/adaptive/class_weight", detail)
+        check_fields(self.task, "adaptive", bank)
         if working_set is not None:
             check_working_set(working_set, self.kernel, self.task)
         if self.asset is not None:

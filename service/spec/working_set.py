@@ -5,11 +5,11 @@ from typing import Annotated, Any, Literal
 from pydantic import Field
 
 from wolfstream.service.spec.class_weight import ClassWeights
-from wolfstream.service.spec.heads import DEFAULT_SET, LARGEST_SET, SetAlgorithm, Task
+from wolfstream.service.spec.heads import DEFAULT_SET, LARGEST_SET, SetAlgorithm, TaskName
 from wolfstream.service.spec.kernel import KernelSpec, PolynomialSpec, SpecPart, contradiction
+from wolfstream.service.spec.task_fields import check_fields
 
 _GRAM_BYTES = 1 << 30
-_EPSILON = 0.1
 
 
 class WorkingSetSpec(SpecPart):
@@ -50,40 +50,25 @@ class WorkingSetSpec(SpecPart):
     )
 
 
-def with_set_defaults(body: dict[str, Any], kind: Any) -> dict[str, Any]:
-    """Return a body with the working set's defaults that depend on other fields.
+def with_set_defaults(
+    body: dict[str, Any], working_set: dict[str, Any], kind: Any
+) -> dict[str, Any]:
+    """Return a body with its working set, and the default of fading that depends on other fields.
 
-    By default, samples do not fade in a regression, nor where the set is as in the papers.
+    By default, samples do not fade where the set is as in the papers.
     """
-    working_set = body.get("working_set", {})
-    if not isinstance(working_set, dict):
-        return body
-    regression = body.get("task") == "regression"
-    if regression:
-        working_set = {"epsilon": _EPSILON} | working_set
-    if regression or kind != "rbf" or body.get("prepare", ()) is None:
+    if kind != "rbf" or body.get("prepare", ()) is None:
         working_set = {"horizon": None} | working_set
     return body | {"working_set": working_set} if working_set else body
 
 
-def check_working_set(working_set: WorkingSetSpec, kernel: KernelSpec, task: Task) -> None:
+def check_working_set(working_set: WorkingSetSpec, kernel: KernelSpec, task: TaskName) -> None:
     """Raise an error if the working set's part contradicts the kernel or the task."""
     if working_set.horizon is not None and kernel.type != "rbf":
         detail = "only samples under an rbf kernel fade: leave horizon out, or set it to null"
         raise contradiction("/working_set/horizon", detail)
-    if task == "classification":
-        if working_set.epsilon is not None:
-            detail = "is of regression; classes have no tube: leave it out, or set it to null"
-            raise contradiction("/working_set/epsilon", detail)
-        return
-    if working_set.epsilon is None:
-        raise contradiction("/working_set/epsilon", "regression needs a number, zero or more")
-    if working_set.horizon is not None:
-        detail = "samples of a regression do not fade: leave horizon out, or set it to null"
-        raise contradiction("/working_set/horizon", detail)
-    if working_set.class_weight:
-        detail = "a regression has no classes: leave it out, and give samples weights"
-        raise contradiction("/working_set/class_weight", detail)
-    if isinstance(kernel, PolynomialSpec) and kernel.coef0 < 0.0:
+    check_fields(task, "working_set", working_set)
+    has_tube = working_set.epsilon is not None
+    if has_tube and isinstance(kernel, PolynomialSpec) and kernel.coef0 < 0.0:
         detail = "regression in the working set needs coef0 >= 0: below, nothing bounds its gap"
         raise contradiction("/kernel/coef0", detail)

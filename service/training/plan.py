@@ -1,7 +1,7 @@
 """The plan of `wolfstream train`: its checks, and the spec of the model that it trains."""
 
 from collections import Counter
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from typing import Any, Literal, NamedTuple
 
 import numpy as np
@@ -10,12 +10,13 @@ from wolfstream.service.errors import InvalidSamples
 from wolfstream.service.heads.kernel import check_norms, estimated_gamma, square_norm_limit
 from wolfstream.service.heads.kind import TrainingChoice
 from wolfstream.service.heads.kinds import KINDS
-from wolfstream.service.samples.targets import LARGEST_TARGET, LONGEST_LABEL, Label
+from wolfstream.service.samples.labels import LONGEST_LABEL, Label
+from wolfstream.service.samples.numbers import LARGEST_TARGET
+from wolfstream.service.samples.tasks import Targets
 from wolfstream.service.samples.weights import read_weight
-from wolfstream.service.spec.heads import ALGORITHMS, HEADS, HeadName, Task, algorithms_of
+from wolfstream.service.spec.heads import ALGORITHMS, HEADS, HeadName, TaskName, algorithms_of
 from wolfstream.service.spec.kernel import KernelSpec
 from wolfstream.service.spec.model import ModelSpec, read_spec
-from wolfstream.solver.arrays import Float64Array
 from wolfstream.solver.frank_wolfe.solve_dual import Settings
 from wolfstream.solver.kernels import bandwidth
 from wolfstream.solver.rows.matrix import Matrix, take_rows
@@ -57,7 +58,7 @@ class Plan(NamedTuple):
         batch: settings of a batch solver.
     """
 
-    task: Task
+    task: TaskName
     algorithm: str
     kernel: Mapping[str, Any]
     gamma: float | None
@@ -83,8 +84,8 @@ class CannotTrain(Exception):
     """No model can be trained on the samples as planned; the message says why."""
 
 
-def check_labels(labels: list[Any]) -> list[Label]:
-    """Return the distinct labels. Raises CannotTrain for labels that a server would refuse."""
+def _check_labels(labels: list[Any]) -> tuple[list[Label], Targets]:
+    """Return the distinct labels, and all. Raises CannotTrain for what a server would refuse."""
     classes = list(dict.fromkeys(labels))
     if any(isinstance(label, float) for label in classes):
         raise CannotTrain(
@@ -100,17 +101,24 @@ def check_labels(labels: list[Any]) -> list[Label]:
         )
     if any(isinstance(label, str) and len(label) > LONGEST_LABEL for label in classes):
         raise CannotTrain(f"a label is longer than {LONGEST_LABEL} characters")
-    return classes
+    return classes, labels
 
 
-def check_targets(targets: list[Any]) -> Float64Array:
-    """Return the numbers to be regressed. Raises CannotTrain for what a server would refuse."""
+def _check_targets(targets: list[Any]) -> tuple[list[Label], Targets]:
+    """Return no labels, and the numbers. Raises CannotTrain for what a server would refuse."""
     y = np.array(targets, np.float64)
     wrong = np.flatnonzero(~(np.abs(y) <= LARGEST_TARGET))
     if len(wrong):
         detail = f"y of sample {wrong[0] + 1:,} is {y[wrong[0]]:g}: beyond {LARGEST_TARGET:g}"
         raise CannotTrain(detail)
-    return y
+    return [], y
+
+
+# task -> returns the distinct labels of all ([] of numbers), and y. Raises CannotTrain.
+CHECKS: Mapping[TaskName, Callable[[list[Any]], tuple[list[Label], Targets]]] = {
+    "classification": _check_labels,
+    "regression": _check_targets,
+}
 
 
 def check_weights(weights: list[Any] | None, plan: Plan) -> Weights:

@@ -16,7 +16,6 @@ from wolfstream.service.heads.kinds import KINDS, build
 from wolfstream.service.model.fitting_rows import preparing
 from wolfstream.service.model.learner import Learner
 from wolfstream.service.model.live import Model
-from wolfstream.service.samples.targets import Label, Targets
 from wolfstream.service.samples.validation import Samples
 from wolfstream.service.spec.heads import ALGORITHMS
 from wolfstream.service.spec.model import ModelSpec
@@ -24,12 +23,11 @@ from wolfstream.service.spec.prepare import PrepareSpec
 from wolfstream.service.storage.snapshot_format import State
 from wolfstream.service.training.passes import Observe, learn_in_passes
 from wolfstream.service.training.plan import (
+    CHECKS,
     CannotTrain,
     Data,
     Plan,
-    check_labels,
     check_rows,
-    check_targets,
     check_weights,
     gamma_for,
     spec_for,
@@ -54,7 +52,7 @@ def train(data: Data, plan: Plan, observe: Observe) -> tuple[State, dict[str, An
 
     Raises CannotTrain, and Invalid for a spec that a server would refuse.
     """
-    classes, y = _checked(data.labels, plan)
+    classes, y = CHECKS[plan.task](data.labels)
     weight = check_weights(data.weights, plan)
     weights = weights_for(data.labels, classes, plan.class_weight)
     kind, way = KINDS[plan.head], ALGORITHMS[plan.algorithm].way
@@ -103,16 +101,6 @@ def train(data: Data, plan: Plan, observe: Observe) -> tuple[State, dict[str, An
         **report,
     }
     return State(plain, arrays), plain["trained"]
-
-
-def _checked(labels: list[Any], plan: Plan) -> tuple[list[Label], Targets]:
-    """Return the distinct labels ([] for numbers), and all labels or numbers.
-
-    Raises CannotTrain.
-    """
-    if plan.task == "regression":
-        return [], check_targets(labels)
-    return check_labels(labels), labels
 
 
 def _rows(data: Data) -> Rows | SparseRows:

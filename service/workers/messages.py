@@ -7,6 +7,7 @@ from wolfstream.service.diagnostics.metrics import Histogram
 from wolfstream.service.errors import QuotaExceeded, Refusal
 from wolfstream.service.model.revision import Revision
 from wolfstream.service.samples.ids import LateLabels
+from wolfstream.service.samples.tasks import task_of, unpack
 
 # The refusals that clients can tell apart. Packages have subclasses of their own, such as those of
 # the fleet's storage, which a worker does not import.
@@ -65,16 +66,13 @@ def revisions(plain: list[list[Any]]) -> tuple[Revision, ...]:
 
 def labels_to_plain(labels: LateLabels) -> list[Any]:
     """Return labels for ids as plain data."""
-    y = labels.y
-    return [labels.ids, y if isinstance(y, list) else y.tobytes()]
+    return [labels.ids, task_of(labels.y).pack(labels.y)]
 
 
 def labels_from_plain(plain: list[Any]) -> LateLabels:
     """Return the labels in plain data."""
-    import numpy as np
-
     ids, y = plain
-    return LateLabels(ids, np.frombuffer(y, "<f8").copy() if isinstance(y, bytes) else y)
+    return LateLabels(ids, unpack(y))
 
 
 def counts_since(histogram: Histogram, before: list[Any] | None) -> list[Any]:

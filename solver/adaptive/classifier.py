@@ -18,7 +18,7 @@ from wolfstream.solver.adaptive.inputs import Inputs
 from wolfstream.solver.adaptive.learners import Learners
 from wolfstream.solver.adaptive.losses import Losses
 from wolfstream.solver.adaptive.ridge import CHUNK
-from wolfstream.solver.adaptive.settings import CLASSIFICATION, Settings, prior_of
+from wolfstream.solver.adaptive.settings import CLASSIFICATION, Settings
 from wolfstream.solver.adaptive.standing import Standing
 from wolfstream.solver.adaptive.view import ClassAnswers, ClassView, joined, take_external
 from wolfstream.solver.arrays import Float64Array
@@ -55,7 +55,8 @@ class AdaptiveClassifier:
         )
         self.endless = EndlessLearners(self.learners)
         self.kinds = self._kinds()
-        prior = prior_of(self.kinds)
+        prior = np.ones(len(self.kinds))
+        prior[: self.learners.count] = self.learners.prior
         self.combination = new_combination(prior, settings.stackers)
         self._combiner, self.losses = Combiner(prior), Losses(len(prior))
         self.n_classes = self.samples = 0
@@ -149,10 +150,9 @@ class AdaptiveClassifier:
 
     def _kinds(self) -> list[dict[str, Any]]:
         """Return the parameters of each learner, in the order of the weights."""
-        kinds: list[dict[str, Any]] = list(
-            self.settings.learners(wide=self.inputs.wide, texts=self.texts > 0)
-        )
-        kinds += [{"learner": name, "external": True} for name in self.external]
+        kinds = self.learners.kinds + [
+            {"learner": name, "external": True} for name in self.external
+        ]
         kinds += [{"learner": "stacker", "step": step} for step in self.settings.stackers]
         return kinds
 

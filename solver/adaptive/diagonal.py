@@ -7,6 +7,13 @@
 Adagrad (Duchi, Hazan and Singer 2011), one-versus-rest. A column beyond SLOTS shares the weights
 of another by a hash. Time is O(nonzeros K) a row for each step, memory 16 steps K bytes for each
 column met. A row of weight w has r w in place of r.
+
+A score w.x / |x| moves with a row by x_j = v_j / sqrt(q_j), where the value v_j enters its own mean
+square q_j = a_j + v_j^2 / n_j:
+
+    dx_j/dv_j = a_j / q_j^(3/2),    d(w.x / |x|)/dx = w / |x| - x (w.x) / |x|^3
+
+and dx_j/dv_j = 0 where x_j is cut off.
 """
 
 from collections.abc import Mapping, Sequence
@@ -15,6 +22,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from wolfstream.solver.adaptive.experts import ExpertsBeside, Kind, Shape
 from wolfstream.solver.adaptive.hashing import LARGEST, mixed
 from wolfstream.solver.adaptive.ridge import logistic
 from wolfstream.solver.arrays import Float64Array
@@ -41,11 +49,12 @@ class DiagonalWeights(NamedTuple):
     square: Float64Array
 
 
-class DiagonalLearners:
+class DiagonalLearners(ExpertsBeside):
     """Learners with different steps on sparse rows."""
 
     def __init__(self, steps: Sequence[float], *, regression: bool) -> None:
         self.steps, self.regression = np.array(steps), regression
+        self.kinds = [{"learner": "diagonal", "step": step} for step in steps]
         self.weights = DiagonalWeights(
             np.zeros((1, len(steps), 1)), np.zeros((1, len(steps), 1)), np.zeros(1), np.zeros(1)
         )
@@ -64,12 +73,12 @@ class DiagonalLearners:
         )
         self.weights = self.weights._replace(W=W, G=G)
 
-    def absorb(self, X: SparseRows, Y: Float64Array, weight: Float64Array) -> Float64Array:
-        """Learns rows; returns the scores (L, n, K) before each row's own target.
+    def absorb(self, rows: SparseRows, Y: Float64Array, weight: Float64Array) -> Float64Array:
+        """Learn rows; return the scores (n, L, K) before each row's own target.
 
         weight: (n,) of the rows.
         """
-        packed, slots = compact(X), slots_of(X)
+        packed, slots = compact(rows), slots_of(rows)
         self._grow(int(slots.max(initial=0)) + 1)
         scores = np.zeros((len(self.steps), *Y.shape))
         values = np.clip(packed.values, -LARGEST, LARGEST)
@@ -78,7 +87,7 @@ class DiagonalLearners:
             self.weights, packed.start, packed.stop, slots, values, x, Y, weight,
             self.steps, self.regression, True, scores,
         )  # fmt: skip
-        return scores
+        return scores.transpose(1, 0, 2)
 
     def _grow(self, slots: int) -> None:
         have = len(self.weights.W)
@@ -107,6 +116,16 @@ class DiagonalLearners:
         fields = DiagonalWeights._fields
         self.weights = DiagonalWeights(*(np.array(state[f"diagonal_{name}"]) for name in fields))
 
+    def merge(
+        self,
+        each: Sequence["DiagonalLearners"],
+        orders: Sequence[NDArray[np.int64]],
+        share: Float64Array,
+    ) -> None:
+        """Average the weights by how often each has met a column."""
+        del share
+        self.weights = _averaged([other.weights for other in each], orders)
+
 
 def slots_of(X: SparseRows) -> NDArray[np.int64]:
     """Return the slot of each entry of `compact(X)`: 1 and on, SLOTS of them."""
@@ -120,7 +139,7 @@ def slots_of_columns(column: NDArray[np.int64]) -> NDArray[np.int64]:
 
 
 def diagonal_scores(weights: DiagonalWeights, X: SparseRows) -> Float64Array:
-    """Return the scores (L, n, K) of rows, each as if it came next; nothing is learned."""
+    """Return the scores (n, L, K) of rows, each as if it came next; nothing is learned."""
     packed, slots = compact(X), slots_of(X)
     # An entry of a column that was never met has no weight, but a share in the row's norm.
     more = max(0, int(slots.max(initial=0)) + 1 - len(weights.W))
@@ -137,7 +156,64 @@ def diagonal_scores(weights: DiagonalWeights, X: SparseRows) -> Float64Array:
         grown, packed.start, packed.stop, slots, values, x, np.zeros(scores.shape[1:]),
         np.ones(len(packed.start)), np.zeros(learners), True, False, scores,
     )  # fmt: skip
-    return scores
+    return scores.transpose(1, 0, 2)
+
+
+def _averaged(
+    each: Sequence[DiagonalWeights], orders: Sequence[NDArray[np.int64]]
+) -> DiagonalWeights:
+    """Averages by the entries of each slot; of the constant, which has none, by those of all."""
+    slots = max(len(weights.W) for weights in each)
+    parts = [_padded(weights, order, slots) for weights, order in zip(each, orders, strict=True)]
+    entries = np.array([weights.entries for weights in parts])
+    counts = entries.copy()
+    counts[:, 0] = entries.sum(axis=1)
+    total = counts.sum(axis=0)
+    share = counts / np.where(total > 0.0, total, 1.0)
+    W = sum(s[:, None, None] * weights.W for s, weights in zip(share, parts, strict=True))
+    square = sum(s * weights.square for s, weights in zip(share, parts, strict=True))
+    G = np.sum([weights.G for weights in parts], axis=0)
+    counted = np.minimum(entries.sum(axis=0), HORIZON)
+    return DiagonalWeights(np.asarray(W), G, counted, np.asarray(square))
+
+
+def _padded(weights: DiagonalWeights, order: NDArray[np.int64], slots: int) -> DiagonalWeights:
+    more = slots - len(weights.W)
+    late = len(order) - weights.W.shape[2]
+    W, G = (
+        np.concatenate([array, np.repeat(array[:, :, -1:], late, axis=2)], axis=2)
+        for array in (weights.W, weights.G)
+    )
+    moved = [np.empty_like(array) for array in (W, G)]
+    for into, array in zip(moved, (W, G), strict=True):
+        into[:, :, order] = array
+    W, G = (np.pad(array, ((0, more), (0, 0), (0, 0))) for array in moved)
+    return DiagonalWeights(
+        W, G, np.pad(weights.entries, (0, more)), np.pad(weights.square, (0, more))
+    )
+
+
+def _gradient(weights: DiagonalWeights, x: Float64Array, of_scores: Float64Array) -> Float64Array:
+    """The gradient (d,) in a row x (d,), of the sum of of_scores (L, K) times the scores."""
+    slot = slots_of_columns(np.arange(len(x)))
+    met = slot < len(weights.W)
+    met_slot = np.where(met, slot, 0)
+    v = np.clip(x, -LARGEST, LARGEST)
+    count = np.minimum(np.where(met, weights.entries[met_slot], 0.0) + 1.0, HORIZON)
+    before = np.where(met, weights.square[met_slot], 0.0) * (1.0 - 1.0 / count)
+    square = before + v * v / count
+    used = square > 0.0
+    root = np.sqrt(np.where(used, square, 1.0))
+    scaled = np.where(used, v / root, 0.0)
+    moving = used & (np.abs(scaled) < CLIP) & (np.abs(x) < LARGEST)
+    scaled = np.clip(scaled, -CLIP, CLIP)
+    norm = np.sqrt(scaled @ scaled)
+    if norm == 0.0:
+        return np.zeros(len(x))
+    classes = of_scores.shape[1]
+    w = np.where(met, np.tensordot(weights.W[:, :, :classes], of_scores, 2)[met_slot], 0.0)
+    of_scaled = w / norm - scaled * (w @ scaled) / norm**3
+    return np.where(moving, of_scaled * before / root**3, 0.0)
 
 
 @compiled
@@ -187,3 +263,14 @@ def _learn(
 def _adagrad(w: DiagonalWeights, slot: int, e: int, k: int, gradient: float, step: float) -> None:
     w.G[slot, e, k] += gradient * gradient
     w.W[slot, e, k] += step * gradient / np.sqrt(w.G[slot, e, k] + TINY)
+
+
+def _new(shape: Shape) -> DiagonalLearners | None:
+    if not shape.wide:
+        return None
+    return DiagonalLearners(shape.settings.diagonal, regression=shape.regression)
+
+
+DIAGONAL = Kind(
+    "diagonal", "sparse", _new, lambda weights: weights.W.shape[1], diagonal_scores, _gradient
+)

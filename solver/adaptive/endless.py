@@ -129,7 +129,7 @@ class EndlessLearners:
     def __init__(self, learners: Learners) -> None:
         self.neighbours, self.bayes = learners.neighbours, None
         if learners.bayes is not None:
-            self.bayes = EndlessBayes(learners.bayes, learners.bayes_experts)
+            self.bayes = EndlessBayes(learners.bayes, learners.place_of(learners.bayes))
         self.each = [
             EndlessLearner(*pair, None if e else self.bayes)
             for e, pair in enumerate(learners.endless())

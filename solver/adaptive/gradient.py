@@ -23,21 +23,15 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from wolfstream.solver.adaptive.experts import Experts
 from wolfstream.solver.adaptive.features import Span
 from wolfstream.solver.adaptive.ridge import CHUNK, logistic
-from wolfstream.solver.adaptive.weights import add, dot
+from wolfstream.solver.adaptive.weights import add, dot, for_classes, in_order
 from wolfstream.solver.arrays import Float64Array
 from wolfstream.solver.compiled import inner, larger, smaller
 
 # Targets are scaled and residuals bounded; this is for rows that were not scaled.
 LARGEST_WEIGHT = 1e6
-
-
-class GradientSetting(NamedTuple):
-    """span: the columns to learn on. step: its length; of regression below 2."""
-
-    span: Span
-    step: float
 
 
 class GradientArrays(NamedTuple):
@@ -54,15 +48,15 @@ class GradientArrays(NamedTuple):
 NO_GRADIENT = GradientArrays(np.empty(0), np.empty((0, 0, 0, 0)), np.empty(0))
 
 
-class GradientLearners:
+class GradientLearners(Experts):
     """Learners with different steps on the same columns.
 
-    W: as in `weights`, one group; it changes in place, and views copy it.
+    name: of their arrays. W: as in `weights`, one group; it changes in place, and views copy it.
     """
 
-    def __init__(self, span: Span, steps: Sequence[float], columns: int) -> None:
-        self.span: Span = span
-        self.steps = np.array(steps)
+    def __init__(self, name: str, span: Span, steps: Sequence[float], columns: int) -> None:
+        self._name, self.steps = name, np.array(steps)
+        self.kinds = [{"learner": "gradient", "features": span, "step": step} for step in steps]
         self.W = np.zeros((1, len(steps), 1, columns))
         self._norm = np.empty(CHUNK)
 
@@ -71,13 +65,42 @@ class GradientLearners:
         """What learning reads and writes."""
         return GradientArrays(self.steps, self.W, self._norm)
 
-    def state(self, name: str) -> dict[str, NDArray[Any]]:
-        """W as a plain array."""
-        return {f"{name}_W": self.W.copy()}
+    @property
+    def nbytes(self) -> int:
+        """Memory in bytes."""
+        return self.W.nbytes
 
-    def restore(self, name: str, state: Mapping[str, NDArray[Any]]) -> None:
+    @property
+    def work(self) -> int:
+        """A score and a step of each."""
+        return 2 * self.W.size
+
+    def meet(self, classes: int) -> None:
+        """Make room for so many classes."""
+        self.W = for_classes(self.W, classes)
+
+    def rescale(self, factor: float, shift: float) -> None:
+        """Have every learner answer factor s + shift where it answered s."""
+        self.W = factor * self.W
+        self.W[..., 0] += shift
+
+    def state(self) -> dict[str, NDArray[Any]]:
+        """Return W as a plain array."""
+        return {f"{self._name}_W": self.W.copy()}
+
+    def restore(self, state: Mapping[str, NDArray[Any]]) -> None:
         """Take over what `state` gave."""
-        self.W = np.array(state[f"{name}_W"], order="C")
+        self.W = np.array(state[f"{self._name}_W"], order="C")
+
+    def merge(
+        self,
+        each: Sequence["GradientLearners"],
+        orders: Sequence[NDArray[np.int64]],
+        share: Float64Array,
+    ) -> None:
+        """Average the weights by the number of samples."""
+        weights = [in_order(other.W, order) for other, order in zip(each, orders, strict=True)]
+        self.W = np.tensordot(share, np.array(weights), axes=1)
 
 
 @inner

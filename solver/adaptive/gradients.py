@@ -2,7 +2,7 @@
 
 Linear learners on the shared features, naive Bayes, temperatures, stackers and shares are smooth;
 neighbours are constant but where the nearest ones change. Learners on texts are constant, as
-a text is another one or is not. `wide_gradients` has what is computed from wide rows.
+a text is another one or is not. Other kinds beside say their own in wide rows (`experts.Kind`).
 """
 
 from typing import NamedTuple
@@ -12,14 +12,13 @@ from numpy.typing import NDArray
 
 from wolfstream.solver.adaptive.combination import LARGEST_SCORE, Combination
 from wolfstream.solver.adaptive.features import LARGEST, FeatureMap
-from wolfstream.solver.adaptive.hashing import WIDTH, hashed_and_standardised
+from wolfstream.solver.adaptive.hashing import WIDTH, hashed_and_standardised, through_hashing
 from wolfstream.solver.adaptive.inputs import InputView, inputs_of
 from wolfstream.solver.adaptive.learners import LearnersView
 from wolfstream.solver.adaptive.naive_bayes import slopes
 from wolfstream.solver.adaptive.regressor import ValueView, learned_values, with_others
 from wolfstream.solver.adaptive.values import ValueCombination, combined_values
 from wolfstream.solver.adaptive.view import ClassView, scores_of
-from wolfstream.solver.adaptive.wide_gradients import of_diagonal, through_hashing
 from wolfstream.solver.arrays import Float64Array
 from wolfstream.solver.rows.matrix import SparseRows
 
@@ -106,13 +105,11 @@ def _of_row(
     of_columns = _through(inputs.features, learners, made.phi[0], made.Z, of_scores)
     if inputs.moments is None:
         return of_columns[: len(x)]  # what comes after them are lags
-    found = through_hashing(inputs.moments, x, of_columns[:WIDTH])
-    if learners.diagonal is None:
-        return found
-    texts = 0 if learners.texts is None else learners.texts.older.W.shape[1]
-    stop = len(of_scores) - texts
-    steps = slice(stop - learners.diagonal.W.shape[1], stop)
-    return found + of_diagonal(learners.diagonal, x, of_scores[steps])
+    gradient = through_hashing(inputs.moments, x, of_columns[:WIDTH])
+    for kind, experts, place in learners.beside:
+        if kind.gradient is not None:
+            gradient = gradient + kind.gradient(experts, x, of_scores[place])
+    return gradient
 
 
 def _through(
@@ -133,10 +130,7 @@ def _through(
         of_phi[:columns] += of_scores[start:stop].ravel() @ flat
         start = stop
     if learners.bayes is not None:
-        first = start
-        if learners.neighbours is not None:
-            first += 2 * len(learners.neighbours.counts)
-        of_bayes = of_scores[first : first + len(learners.bayes)]
+        of_bayes = of_scores[learners.bayes_place]
         of_phi[1 : 1 + d] += slopes(learners.bayes, phi[1 : 1 + d], of_bayes)
     cosines, sines = phi[1 + d : 1 + d + m], phi[1 + d + m :]
     of_angle = of_phi[1 + d + m :] * cosines - of_phi[1 + d : 1 + d + m] * sines

@@ -25,6 +25,7 @@ from wolfstream.solver.prepare.scale import (
     standardise,
     standardised,
 )
+from wolfstream.solver.prepare.slopes import slopes
 from wolfstream.solver.rows.matrix import SparseRows, compact
 
 WIDTH = 128
@@ -85,3 +86,13 @@ class HashedColumns:
 def hashed_and_standardised(moments: Moments, X: SparseRows) -> Float64Array:
     """Return rows (n, WIDTH) as `HashedColumns.absorb` would give each next."""
     return standardised(moments, hashed(X), CLIPPED)
+
+
+def through_hashing(moments: Moments, x: Float64Array, of_columns: Float64Array) -> Float64Array:
+    """The gradient (d,) in a row x (d,), of one (WIDTH,) in its standardised hashed columns."""
+    slot, sign = hashed_places(np.arange(len(x)))
+    inside = np.abs(x) < LARGEST
+    values = sign * np.clip(x, -LARGEST, LARGEST)
+    hashed: Float64Array = np.bincount(slot, values, len(of_columns)).astype(float)
+    of_hashed = of_columns * slopes(moments, hashed[None], CLIPPED)[0]
+    return np.asarray(inside * sign * of_hashed[slot])

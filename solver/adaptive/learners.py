@@ -1,8 +1,8 @@
 """All learners of a bank that see rows: their scores, in one order.
 
 The order is that of the settings: ridge learners, each with all its losses, gradient learners,
-neighbours, then diagonal ones where rows are wide, or naive Bayes where they are not, and those on
-texts where rows have any.
+neighbours and naive Bayes, which learn in one compiled call (`_learn`); then those that take rows
+in calls of their own, in the order of `BESIDE`.
 """
 
 from collections.abc import Mapping
@@ -13,7 +13,8 @@ import numba
 import numpy as np
 from numpy.typing import NDArray
 
-from wolfstream.solver.adaptive.diagonal import DiagonalLearners, DiagonalWeights, diagonal_scores
+from wolfstream.solver.adaptive.diagonal import DIAGONAL, DiagonalWeights
+from wolfstream.solver.adaptive.experts import Experts, Form, Kind, Shape
 from wolfstream.solver.adaptive.features import FeatureMap, relevance, shares
 from wolfstream.solver.adaptive.gradient import (
     NO_GRADIENT,
@@ -40,7 +41,6 @@ from wolfstream.solver.adaptive.neighbours import (
     search_for,
 )
 from wolfstream.solver.adaptive.ridge import (
-    CHUNK,
     FEW,
     NO_RIDGE,
     RidgeArrays,
@@ -49,12 +49,16 @@ from wolfstream.solver.adaptive.ridge import (
 )
 from wolfstream.solver.adaptive.ridge_parts import RidgePart, endless_pairs
 from wolfstream.solver.adaptive.settings import Settings
-from wolfstream.solver.adaptive.texts import TextLearners, TextsView, text_scores
-from wolfstream.solver.adaptive.weights import dot, for_classes
+from wolfstream.solver.adaptive.texts import TEXTS, TextsView
+from wolfstream.solver.adaptive.weights import dot
 from wolfstream.solver.arrays import Float64Array
 from wolfstream.solver.compiled import compiled, inner
 from wolfstream.solver.held import Holder, Words, held, hold
 from wolfstream.solver.rows.matrix import SparseRows
+
+# The kinds that take rows in calls of their own, in the order of scores and of the last fields of
+# `LearnersView`. Those on texts are last: a stream may get more texts, and then they begin anew.
+BESIDE: tuple[Kind, ...] = (DIAGONAL, TEXTS)
 
 # What stands for learners that a bank has not.
 _NO_NEIGHBOURS = no_neighbours(0)
@@ -65,15 +69,16 @@ class LearnersView(NamedTuple):
     """What scores rows; nothing changes it.
 
     weights: of all linear learners on shared features, W of one group after another. shapes:
-    (groups, 4) of each W, as in `weights`. bayes: W of naive Bayes.
+    (groups, 4) of each W, as in `weights`. bayes: W of naive Bayes. What follows are the views of
+    the kinds in `BESIDE`, by their names; None of a kind that the bank has not.
     """
 
     weights: Float64Array
     shapes: NDArray[np.int64]
     neighbours: NeighboursView | None
     bayes: Float64Array | None
-    diagonal: DiagonalWeights | None
-    texts: TextsView | None
+    diagonal: DiagonalWeights | None = None
+    texts: TextsView | None = None
 
     @property
     def groups(self) -> list[Float64Array]:
@@ -81,6 +86,25 @@ class LearnersView(NamedTuple):
         stops = np.cumsum(self.shapes.prod(axis=1))
         parts = np.split(self.weights, stops[:-1])
         return [part.reshape(shape) for part, shape in zip(parts, self.shapes, strict=True)]
+
+    @property
+    def bayes_place(self) -> slice:
+        """Where the scores of naive Bayes are, after those of all kinds but the ones beside."""
+        first = int((self.shapes[:, 0] * self.shapes[:, 1]).sum())
+        first += 0 if self.neighbours is None else 2 * len(self.neighbours.counts)
+        return slice(first, first + (0 if self.bayes is None else len(self.bayes)))
+
+    @property
+    def beside(self) -> list[tuple[Kind, Any, slice]]:
+        """The kinds beside that the bank has, each with its view and where its scores are."""
+        beside, start = list[tuple[Kind, Any, slice]](), -1
+        for kind, view in zip(BESIDE, self[4:], strict=True):
+            if view is not None:
+                start = self.bayes_place.stop if start < 0 else start
+                stop = start + kind.count(view)
+                beside.append((kind, view, slice(start, stop)))
+                start = stop
+        return beside
 
 
 class LearnerArrays(NamedTuple):
@@ -101,6 +125,9 @@ class Learners:
 
     Classification has K one-hot targets and one more, of a class that never comes; regression
     has one target.
+
+    each: all experts, in the order of scores. kinds: the parameters of each, and prior: what each
+    weighs before any sample. lookups: slots that are looked up for a row.
     """
 
     def __init__(
@@ -113,13 +140,17 @@ class Learners:
         regression: bool,
     ) -> None:
         self._shares = shares(features)
+        ridge = groupby(settings.ridge, lambda one: (one.span, one.losses))
         self.ridge = [
-            RidgeLearners(list(group), features.columns(span))
-            for (span, _), group in groupby(settings.ridge, lambda one: (one.span, one.losses))
+            RidgeLearners(f"ridge{e}", list(group), features.columns(span))
+            for e, ((span, _), group) in enumerate(ridge)
         ]
+        gradient = groupby(settings.gradient, lambda one: one.span)
         self.gradient = [
-            GradientLearners(span, [one.step for one in group], features.columns(span))
-            for span, group in groupby(settings.gradient, lambda one: one.span)
+            GradientLearners(
+                f"gradient{e}", span, [one.step for one in group], features.columns(span)
+            )
+            for e, (span, group) in enumerate(gradient)
         ]
         columns = features.columns("linear") - 1
         self.neighbours: Neighbours | None = None
@@ -127,25 +158,37 @@ class Learners:
             self.neighbours = Neighbours(settings.neighbours, columns, regression=regression)
         bayes = () if wide else settings.naive_bayes
         self.bayes = NaiveBayes(bayes, columns) if bayes else None
-        self.diagonal = DiagonalLearners(settings.diagonal, regression=regression) if wide else None
-        self.texts = TextLearners(settings.texts, texts, regression=regression) if texts else None
-        kinds = [one["learner"] for one in settings.learners(wide=wide, texts=texts > 0)]
-        self.count = len(kinds)
-        first = kinds.index("naive_bayes") if bayes else self.count
-        self.bayes_experts = slice(first, first + len(bayes))
+        shape = Shape(settings, features, wide, texts, regression)
+        beside = [(kind, kind.new(shape)) for kind in BESIDE]
+        others = (self.neighbours, self.bayes, *(experts for _, experts in beside))
+        every = (*self.ridge, *self.gradient, *others)
+        self.each: list[Experts] = [experts for experts in every if experts is not None]
+        self.kinds = [kind for experts in self.each for kind in experts.kinds]
+        self.prior = [experts.prior for experts in self.each for _ in experts.kinds]
+        self.lookups = sum(experts.lookups for experts in self.each)
+        self.count = len(self.kinds)
+        self._beside = [
+            (kind, experts, self.place_of(experts))
+            for kind, experts in beside
+            if experts is not None
+        ]
         self._groups: tuple[RidgeLearners | GradientLearners, ...] = (*self.ridge, *self.gradient)
         self._regression, self._holder = regression, Holder(_ARRAYS, _hold)
 
+    def place_of(self, experts: Experts) -> slice:
+        """Return where the scores of some of `each` are."""
+        start = 0
+        for other in self.each:
+            stop = start + len(other.kinds)
+            if other is experts:
+                return slice(start, stop)
+            start = stop
+        raise ValueError("the bank has no such experts")
+
     def meet(self, classes: int) -> None:
         """Make room for so many classes."""
-        for group in self._groups:
-            group.W = for_classes(group.W, classes)
-        if self.bayes is not None:
-            self.bayes.meet(classes)
-        if self.diagonal is not None:
-            self.diagonal.meet(classes)
-        if self.texts is not None:
-            self.texts.meet(classes)
+        for experts in self.each:
+            experts.meet(classes)
 
     def absorb(
         self,
@@ -168,17 +211,16 @@ class Learners:
             learner.multiply(Phi)
         rows = 0 if self.bayes is None else self.bayes.rows
         words = self._holder.words(self._parts(), self._arrays)
-        first = _learn(words, Phi, few, pending, rows, Y, weight, scores)
+        _learn(words, Phi, few, pending, rows, Y, weight, scores)
         for learner in self.ridge:
             learner.pending += n
         if self.bayes is not None:
             self.bayes.rows += n
-        if self.diagonal is not None and sparse is not None:
-            learner_scores = self.diagonal.absorb(sparse, Y, weight)
-            scores[:, first : first + len(learner_scores)] = learner_scores.transpose(1, 0, 2)
-        if self.texts is not None and codes is not None:
-            learner_scores = self.texts.absorb(codes, Y, weight)
-            scores[:, self.count - learner_scores.shape[1] : self.count] = learner_scores
+        forms: dict[Form, Any] = {"features": Phi, "sparse": sparse, "codes": codes}
+        for kind, experts, place in self._beside:
+            seen = forms[kind.sees]
+            if seen is not None:
+                scores[:, place] = experts.absorb(seen, Y, weight)
 
     def _parts(self) -> tuple[Any, ...]:
         """Return what is replaced where one of `_arrays` is."""
@@ -205,24 +247,17 @@ class Learners:
         )
 
     def end_chunk(self, samples: int) -> None:
-        """Let the ridge learners forget, the stream being so many samples long."""
-        for learner in self.ridge:
-            learner.end_chunk(samples)
+        """Do what is done once in a chunk, the stream being so many samples long."""
+        for experts in self.each:
+            experts.end_chunk(samples)
         if self.neighbours is not None and self.ridge:
             first = next(learner for learner in self.ridge if learner.span == "all")
             self.neighbours.weigh(relevance(self._shares, first.W[0, 0]))
 
     def rescale(self, factor: float, shift: float) -> None:
         """Have every learner answer factor s + shift where it answered s."""
-        for group in self._groups:
-            group.W = factor * group.W
-            group.W[..., 0] += shift
-        if self.neighbours is not None:
-            self.neighbours.rescale(factor, shift)
-        if self.diagonal is not None:
-            self.diagonal.rescale(factor, shift)
-        if self.texts is not None:
-            self.texts.rescale(factor, shift)
+        for experts in self.each:
+            experts.rescale(factor, shift)
 
     @property
     def targets(self) -> int:
@@ -232,70 +267,38 @@ class Learners:
     @property
     def nbytes(self) -> int:
         """Memory in bytes."""
-        n_bytes = sum(learner.nbytes for learner in self.ridge)
-        n_bytes += sum(learner.W.nbytes for learner in self.gradient)
-        n_bytes += 0 if self.neighbours is None else self.neighbours.nbytes
-        n_bytes += 0 if self.bayes is None else self.bayes.nbytes
-        n_bytes += 0 if self.diagonal is None else self.diagonal.nbytes
-        return n_bytes + (0 if self.texts is None else self.texts.nbytes)
+        return sum(experts.nbytes for experts in self.each)
 
     @property
     def work(self) -> int:
-        """Multiplications of learning one more dense row, without cosines and exponentials.
-
-        A row's gain and its part of a chunk's update of P; a score and a step of each machine; two
-        searches for neighbours; naive Bayes; a score and a step of each weight of a text.
-        """
-        columns = [(len(learner.P), learner.P.shape[1]) for learner in self.ridge]
-        gains = sum(count * (2 * width * width + 2 * CHUNK * width) for count, width in columns)
-        machines = sum(2 * group.W.size for group in self._groups)
-        searches = 0 if self.neighbours is None else 4 * self.neighbours.memory.rows.size
-        bayes = 0 if self.bayes is None else self.bayes.work
-        texts = 0 if self.texts is None else self.texts.work
-        return int(gains + machines + searches + bayes + texts)
+        """Multiplications of learning one more dense row, without cosines and exponentials."""
+        return sum(experts.work for experts in self.each)
 
     def view(self) -> LearnersView:
         """The weights of all learners as they are now."""
-        W = [group.W for group in self._groups]
         return LearnersView(
-            np.concatenate([weights.ravel() for weights in W]),
-            np.array([weights.shape for weights in W], np.int64),
+            np.concatenate([group.W.ravel() for group in self._groups]),
+            np.array([group.W.shape for group in self._groups], np.int64),
             None if self.neighbours is None else self.neighbours.view(self.targets),
             None if self.bayes is None else self.bayes.W.copy(),
-            None if self.diagonal is None else self.diagonal.view(),
-            None if self.texts is None else self.texts.view(),
+            **{kind.name: experts.view() for kind, experts, _ in self._beside},
         )
 
     def state(self) -> dict[str, NDArray[Any]]:
         """Return all learners as plain arrays."""
         arrays: dict[str, NDArray[Any]] = {}
-        for name, group in self._named():
-            arrays |= group.state(name)
-        arrays |= {} if self.neighbours is None else self.neighbours.state()
-        arrays |= {} if self.bayes is None else self.bayes.state()
-        arrays |= {} if self.diagonal is None else self.diagonal.state()
-        return arrays | ({} if self.texts is None else self.texts.state())
+        for experts in self.each:
+            arrays |= experts.state()
+        return arrays
 
     def restore(self, state: Mapping[str, NDArray[Any]]) -> None:
         """Take over what `state` gave."""
-        for name, group in self._named():
-            group.restore(name, state)
-        if self.neighbours is not None:
-            self.neighbours.restore(state)
-        if self.bayes is not None:
-            self.bayes.restore(state)
-        if self.diagonal is not None:
-            self.diagonal.restore(state)
-        if self.texts is not None:
-            self.texts.restore(state)
+        for experts in self.each:
+            experts.restore(state)
 
     def endless(self) -> list[tuple[RidgePart, RidgePart]]:
         """See `ridge_parts.endless_pairs`."""
         return endless_pairs(self.ridge)
-
-    def _named(self) -> list[tuple[str, RidgeLearners | GradientLearners]]:
-        ridge = [(f"ridge{e}", learner) for e, learner in enumerate(self.ridge)]
-        return [*ridge, *((f"gradient{e}", learner) for e, learner in enumerate(self.gradient))]
 
 
 def score(
@@ -312,16 +315,11 @@ def score(
     """
     learners = row_learners(view)
     _score(Phi, learners, search_for(learners.memory, learners.counts), scores)
-    stop = int((view.shapes[:, 0] * view.shapes[:, 1]).sum())
-    stop += 2 * len(learners.counts) + len(learners.bayes)
-    targets = scores.shape[2]
-    if view.diagonal is not None and sparse is not None:
-        learner_scores = diagonal_scores(view.diagonal, sparse).transpose(1, 0, 2)
-        scores[:, stop : stop + learner_scores.shape[1]] = learner_scores[:, :, :targets]
-        stop += learner_scores.shape[1]
-    if view.texts is not None and codes is not None:
-        learner_scores = text_scores(view.texts, codes)
-        scores[:, stop : stop + learner_scores.shape[1]] = learner_scores[:, :, :targets]
+    forms: dict[Form, Any] = {"features": Phi, "sparse": sparse, "codes": codes}
+    for kind, experts, place in view.beside:
+        seen = forms[kind.sees]
+        if seen is not None:
+            scores[:, place] = kind.scores(experts, seen)[:, :, : scores.shape[2]]
 
 
 class RowLearners(NamedTuple):
@@ -403,8 +401,8 @@ def _learn(
     Y: Float64Array,
     weight: Float64Array,
     scores: Float64Array,
-) -> int:
-    """Have all learners take rows; return the number of the first expert after them.
+) -> None:
+    """Have the learners on shared features take rows.
 
     rows: that naive Bayes has learned. Other arguments are as of `ridge.learn_ridge`.
     """
@@ -423,4 +421,3 @@ def _learn(
         first += 2 * len(near.counts)
     if len(bayes.W):
         learn_bayes(bayes, Phi, rows, Y, weight, first, scores)
-    return first + len(bayes.W)

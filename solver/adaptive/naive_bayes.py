@@ -25,8 +25,10 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from wolfstream.solver.adaptive.experts import Experts
 from wolfstream.solver.adaptive.ridge import CHUNK
-from wolfstream.solver.adaptive.weights import for_classes
+from wolfstream.solver.adaptive.settings import plain_horizon
+from wolfstream.solver.adaptive.weights import for_classes, in_order
 from wolfstream.solver.arrays import Float64Array
 from wolfstream.solver.compiled import inner, larger
 
@@ -48,15 +50,22 @@ class BayesArrays(NamedTuple):
 NO_BAYES = BayesArrays(np.empty(0), np.zeros((0, 1, 1, 1)), np.zeros((0, 1, 1, 1)))
 
 
-class NaiveBayes:
+class NaiveBayes(Experts):
     """Learners with different horizons on rows of d shared columns.
 
     sums: (horizons, 1, K, 1 + 2 d) N, S and Q, the last of the K a class that never comes.
     W: alike, as in `weights`; it changes in place, and views copy it. rows: how many were learned.
     """
 
+    # It is too sure that a row is not of a rare class: where it knows better than others it soon
+    # outweighs them all the same, and where it knows only as much it does not outvote them.
+    prior = 0.1
+
     def __init__(self, horizons: Sequence[float], columns: int) -> None:
         self.horizons = tuple(horizons)
+        self.kinds = [
+            {"learner": "naive_bayes", "horizon": plain_horizon(horizon)} for horizon in horizons
+        ]
         self.sums = np.zeros((len(horizons), 1, 1, 1 + 2 * columns))
         self.W = weights_of(self.sums)
         self.rows = 0
@@ -74,11 +83,6 @@ class NaiveBayes:
     def replace(self, sums: Float64Array, rows: int) -> None:
         """Take over the sums of so many rows."""
         self.sums, self.W, self.rows = sums, weights_of(sums), rows
-
-    @property
-    def count(self) -> int:
-        """How many learners these are."""
-        return len(self.horizons)
 
     @property
     def nbytes(self) -> int:
@@ -101,6 +105,14 @@ class NaiveBayes:
         self.sums = np.array(state["bayes_sums"], order="C")
         self.W = np.array(state["bayes_W"], order="C")
         self.rows = int(state["bayes_rows"][0])
+
+    def merge(
+        self, each: Sequence["NaiveBayes"], orders: Sequence[NDArray[np.int64]], share: Float64Array
+    ) -> None:
+        """Add the sums of each."""
+        del share
+        sums = [in_order(other.sums, order) for other, order in zip(each, orders, strict=True)]
+        self.replace(np.sum(sums, axis=0), sum(other.rows for other in each))
 
 
 def weights_of(sums: Float64Array) -> Float64Array:

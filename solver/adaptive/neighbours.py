@@ -17,6 +17,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from wolfstream.solver.adaptive.experts import Experts
 from wolfstream.solver.adaptive.places import ADVANTAGE
 from wolfstream.solver.arrays import Float64Array
 from wolfstream.solver.compiled import inner, smaller
@@ -62,11 +63,16 @@ class NeighboursArrays(NamedTuple):
     search: Search
 
 
-class Neighbours:
+class Neighbours(Experts):
     """Learners with different numbers of neighbours among rows of d columns."""
 
     def __init__(self, counts: Sequence[int], columns: int, *, regression: bool) -> None:
         self.counts, self.regression = np.array(counts), regression
+        self.kinds = [
+            {"learner": "neighbours", "weights": weights, "count": count}
+            for weights in ("equal", "relevance")
+            for count in counts
+        ]
         self.weight = np.ones((2, columns), np.float32)
         self.memory = Memory(
             np.zeros((columns, CAPACITY), np.float32),
@@ -111,6 +117,11 @@ class Neighbours:
         """Memory in bytes."""
         return sum(array.nbytes for array in self.memory)
 
+    @property
+    def work(self) -> int:
+        """Two searches."""
+        return 4 * self.memory.rows.size
+
     def view(self, targets: int) -> "NeighboursView":
         """Return the memory as it is now, for scores with K targets."""
         rows, target, said, stored, counts = self.memory
@@ -127,6 +138,26 @@ class Neighbours:
         fields = (state[f"neighbours_{name}"] for name in Memory._fields)
         self.memory = Memory(*(np.array(field, order="C") for field in fields))
         self.weight = np.array(state["neighbours_weight"], order="C")
+
+    def merge(
+        self,
+        each: Sequence["Neighbours"],
+        orders: Sequence[NDArray[np.int64]],
+        share: Float64Array,
+    ) -> None:
+        """Take as many of the last rows of each as there is room for."""
+        most, at, memory = CAPACITY // len(each), 0, self.memory
+        for neighbours, order in zip(each, orders, strict=True):
+            rows, target, predicted, stored, counts = neighbours.memory
+            slots = np.arange(max(0, int(stored[0]) - most), int(stored[0])) % CAPACITY
+            part = slice(at, at + len(slots))
+            memory.rows[:, part], memory.counts[part] = rows[:, slots], counts[slots]
+            memory.target[part] = order[target[slots].astype(np.int64)]
+            memory.said[part] = order[predicted[slots]]
+            at = part.stop
+        self.memory = Memory(*memory)._replace(stored=np.array([at], np.int64))
+        weights = np.array([neighbours.weight for neighbours in each])
+        self.weight = np.tensordot(share, weights, axes=1).astype(np.float32)
 
 
 class NeighboursView(NamedTuple):

@@ -242,10 +242,7 @@ class AdaptiveRegressor:
 
     def _kinds(self) -> list[dict[str, Any]]:
         """Return the parameters of each learner, in the order of the weights."""
-        kinds: list[dict[str, Any]] = list(
-            self.settings.learners(wide=self.inputs.wide, texts=self.texts > 0)
-        )
-        kinds += [{"learner": "last value"}] if self.temporal else []
+        kinds = self.learners.kinds + [{"learner": "last value"}] * self.temporal
         kinds += [{"learner": name, "external": True} for name in self.external]
         kinds += [
             {"learner": "stacker", "horizon": horizon if np.isfinite(horizon) else None}

@@ -34,17 +34,17 @@ P stays between 0 and I / ridge for ever. Rounding takes it out of these bounds 
 
 import math
 from collections.abc import Mapping, Sequence
-from typing import Any, Literal, NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
-from wolfstream.solver.adaptive.features import Span
-from wolfstream.solver.adaptive.weights import add, dot, symmetric_product
+from wolfstream.solver.adaptive.experts import Experts
+from wolfstream.solver.adaptive.settings import Loss, RidgeSetting, plain_horizon
+from wolfstream.solver.adaptive.weights import add, dot, for_classes, in_order, symmetric_product
 from wolfstream.solver.arrays import Float64Array
 from wolfstream.solver.compiled import inner, larger, smaller
 
-Loss = Literal["square", "hinge", "logistic", "huber"]
 _SQUARE, _HINGE, _LOGISTIC = range(3)
 _KINDS: dict[Loss, int] = {"square": _SQUARE, "hinge": _HINGE, "logistic": _LOGISTIC, "huber": 3}
 # In deviations of the target.
@@ -53,15 +53,6 @@ CHUNK = 32
 # Up to this many rows, passes over half of P cost less than a product of matrices.
 FEW = 4
 REFRESH = 65_536
-
-
-class RidgeSetting(NamedTuple):
-    """span: the columns to learn on. horizon: samples, or infinity. losses: a learner each."""
-
-    span: Span
-    horizon: float
-    ridge: float
-    losses: tuple[Loss, ...]
 
 
 class RidgeArrays(NamedTuple):
@@ -86,17 +77,18 @@ NO_RIDGE = RidgeArrays(
 )
 
 
-class RidgeLearners:
+class RidgeLearners(Experts):
     """Learners with different horizons, ridges and losses on the same D columns.
 
-    All settings have the same span and losses. P: (settings, D, D) float64, symmetric. gains:
-    (settings, CHUNK, D), of the `pending` rows since P was updated. W: as in `weights`; it changes
-    in place, and views copy it.
+    name: of their arrays. All settings have the same span and losses. P: (settings, D, D) float64,
+    symmetric. gains: (settings, CHUNK, D), of the `pending` rows since P was updated. W: as in
+    `weights`; it changes in place, and views copy it.
     """
 
-    def __init__(self, settings: Sequence[RidgeSetting], columns: int) -> None:
-        self.settings = tuple(settings)
+    def __init__(self, name: str, settings: Sequence[RidgeSetting], columns: int) -> None:
+        self._name, self.settings = name, tuple(settings)
         self.span, losses = settings[0].span, settings[0].losses
+        self.kinds = [_described(setting, loss) for setting in settings for loss in losses]
         self.P = np.stack([np.eye(columns) / setting.ridge for setting in settings])
         self.gains = np.zeros((len(settings), CHUNK, columns))
         self.pending = 0
@@ -108,6 +100,21 @@ class RidgeLearners:
     def nbytes(self) -> int:
         """Memory in bytes."""
         return self.P.nbytes + self.gains.nbytes + self.W.nbytes + self._work.nbytes
+
+    @property
+    def work(self) -> int:
+        """A row's gain and its part of a chunk's update of P; a score and a step of each."""
+        count, width, _ = self.P.shape
+        return int(count * (2 * width * width + 2 * CHUNK * width) + 2 * self.W.size)
+
+    def meet(self, classes: int) -> None:
+        """Make room for so many classes."""
+        self.W = for_classes(self.W, classes)
+
+    def rescale(self, factor: float, shift: float) -> None:
+        """Have every learner answer factor s + shift where it answered s."""
+        self.W = factor * self.W
+        self.W[..., 0] += shift
 
     def multiply(self, Phi: Float64Array) -> None:
         """Write the products of rows with P in their gains' places, by one product of matrices."""
@@ -136,16 +143,68 @@ class RidgeLearners:
         self.pending = 0
         self.W *= np.sqrt(remaining)[:, None, None, None]
 
-    def state(self, name: str) -> dict[str, NDArray[Any]]:
-        """P, the gains that are pending, and W as plain arrays."""
-        gains = self.gains[:, : self.pending].copy()
+    def state(self) -> dict[str, NDArray[Any]]:
+        """Return P, the gains that are pending, and W as plain arrays."""
+        name, gains = self._name, self.gains[:, : self.pending].copy()
         return {f"{name}_P": self.P.copy(), f"{name}_gains": gains, f"{name}_W": self.W.copy()}
 
-    def restore(self, name: str, state: Mapping[str, NDArray[Any]]) -> None:
+    def restore(self, state: Mapping[str, NDArray[Any]]) -> None:
         """Take over what `state` gave."""
+        name = self._name
         self.P, self.W = (np.array(state[f"{name}_{field}"], order="C") for field in ("P", "W"))
         self.pending = state[f"{name}_gains"].shape[1]
         self.gains[:, : self.pending] = state[f"{name}_gains"]
+
+    def merge(
+        self,
+        each: Sequence["RidgeLearners"],
+        orders: Sequence[NDArray[np.int64]],
+        share: Float64Array,
+    ) -> None:
+        """Add what each has learned, of which Q_k = P_k^-1 = Phi_k'Phi_k + ridge I over its rows.
+
+            Q = sum_k Q_k - (n - 1) ridge I,   W = Q^-1 sum_k Q_k W_k
+
+        For the square loss and an infinite horizon this is the learner of all rows, whatever the
+        division: Q_k W_k is Phi_k'Y_k. For other losses it is the mean weighted by precision. A
+        finite horizon counts the rows of its own learner, so what is added are the last of each.
+        """
+        del share
+        weights = [in_order(other.W, order) for other, order in zip(each, orders, strict=True)]
+        P, W = np.empty_like(self.P), np.empty_like(weights[0])
+        for h, setting in enumerate(self.settings):
+            precisions = [other.precision(h) for other in each]
+            Q = np.sum(precisions, axis=0)
+            Q.flat[:: len(Q) + 1] -= (len(each) - 1) * setting.ridge
+            products = [
+                precision @ _columns(w[h]) for precision, w in zip(precisions, weights, strict=True)
+            ]
+            solution = np.linalg.solve(Q, np.sum(products, axis=0))
+            W[h] = solution.T.reshape(W[h].shape)
+            P[h] = bounded(np.linalg.inv(Q), 1.0 / setting.ridge)
+        self.P, self.W = P, W
+
+    def precision(self, h: int) -> Float64Array:
+        """(D, D) P^-1 of a setting, with the rows that are pending."""
+        V = self.gains[h, : self.pending]
+        largest = 1.0 / self.settings[h].ridge
+        return np.asarray(np.linalg.inv(bounded(self.P[h] - V.T @ V, largest)))
+
+
+def _columns(W: Float64Array) -> Float64Array:
+    """(D, losses K)."""
+    columns: Float64Array = W.reshape(-1, W.shape[-1]).T
+    return columns
+
+
+def _described(setting: RidgeSetting, loss: Loss) -> dict[str, Any]:
+    return {
+        "learner": "ridge",
+        "features": setting.span,
+        "loss": loss,
+        "horizon": plain_horizon(setting.horizon),
+        "ridge": setting.ridge,
+    }
 
 
 def bounded(P: Float64Array, largest: float) -> Float64Array:

@@ -5,16 +5,29 @@ made. Linear learners cost next to nothing and are what noisy linear concepts ne
 horizons are for fast drift, an infinite one for streams that stay what they are.
 """
 
-from collections.abc import Iterator, Mapping, Sequence
-from typing import Any, NamedTuple
+from collections.abc import Sequence
+from typing import Literal, NamedTuple
 
-import numpy as np
+from wolfstream.solver.adaptive.features import Span
 
-from wolfstream.solver.adaptive.gradient import GradientSetting
-from wolfstream.solver.adaptive.ridge import Loss, RidgeSetting
-from wolfstream.solver.arrays import Float64Array
-
+Loss = Literal["square", "hinge", "logistic", "huber"]
 FOREVER = float("inf")
+
+
+class RidgeSetting(NamedTuple):
+    """span: the columns to learn on. horizon: samples, or infinity. losses: an expert each."""
+
+    span: Span
+    horizon: float
+    ridge: float
+    losses: tuple[Loss, ...]
+
+
+class GradientSetting(NamedTuple):
+    """span: the columns to learn on. step: its length; of regression below 2."""
+
+    span: Span
+    step: float
 
 
 class Settings(NamedTuple):
@@ -33,32 +46,9 @@ class Settings(NamedTuple):
     texts: tuple[float, ...]
     stackers: tuple[float, ...]
 
-    def learners(self, *, wide: bool, texts: bool) -> Iterator[dict[str, Any]]:
-        """The parameters of each learner, in the order of scores; an infinite horizon is None."""
-        for ridge in self.ridge:
-            horizon = _or_none(ridge.horizon)
-            for loss in ridge.losses:
-                yield {
-                    "learner": "ridge",
-                    "features": ridge.span,
-                    "loss": loss,
-                    "horizon": horizon,
-                    "ridge": ridge.ridge,
-                }
-        for gradient in self.gradient:
-            yield {"learner": "gradient", "features": gradient.span, "step": gradient.step}
-        for weights in ("equal", "relevance"):
-            for count in self.neighbours:
-                yield {"learner": "neighbours", "weights": weights, "count": count}
-        for of_bayes in () if wide else self.naive_bayes:
-            yield {"learner": "naive_bayes", "horizon": _or_none(of_bayes)}
-        for step in self.diagonal if wide else ():
-            yield {"learner": "diagonal", "step": step}
-        for step in self.texts if texts else ():
-            yield {"learner": "diagonal", "features": "texts", "step": step}
 
-
-def _or_none(horizon: float) -> float | None:
+def plain_horizon(horizon: float) -> float | None:
+    """Return a horizon as descriptions have it: None for an infinite one."""
     return None if horizon == FOREVER else horizon
 
 
@@ -107,17 +97,6 @@ REGRESSION = Settings(
     texts=(0.1, 0.3, 1.0),
     stackers=(300.0, FOREVER),
 )
-
-# What naive Bayes weighs before any sample, beside 1 of each other expert. It is too sure that a
-# row is not of a rare class: where it knows better than others it soon outweighs them all the same,
-# and where it knows only as much it does not outvote them.
-BAYES_WEIGHT = 0.1
-
-
-def prior_of(kinds: Sequence[Mapping[str, Any]]) -> Float64Array:
-    """Return what experts weigh before any sample, of most 1, by their parameters."""
-    return np.array([BAYES_WEIGHT if kind["learner"] == "naive_bayes" else 1.0 for kind in kinds])
-
 
 # The prior of ridge learners whose horizon is not one of the defaults.
 _PRIOR = 0.1

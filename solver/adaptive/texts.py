@@ -14,6 +14,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from wolfstream.solver.adaptive.experts import ExpertsBeside, Kind, Shape
 from wolfstream.solver.adaptive.text_slots import (
     CONSTANT,
     CROSSED,
@@ -22,6 +23,7 @@ from wolfstream.solver.adaptive.text_slots import (
     TextWeights,
     entries,
     for_targets,
+    joined,
     slots_for,
 )
 from wolfstream.solver.arrays import Float64Array
@@ -55,18 +57,19 @@ class TextsView(NamedTuple):
     hashed: int
 
 
-class TextLearners:
+class TextLearners(ExpertsBeside):
     """Learners with different steps on the texts of a row, which come as codes.
 
     texts: how many columns of them there are. W, G: (slots, L K), updated in place. used: (slots,)
-    whether any row has used it. of_row: how many slots a row uses at most.
+    whether any row has used it.
     """
 
     def __init__(self, steps: Sequence[float], texts: int, *, regression: bool) -> None:
         self.steps, self.regression = tuple(steps), regression
         self._least = DEVIATION if regression else TINY
         crossed = min(texts, CROSSED)
-        self.of_row = 1 + texts + crossed * (crossed - 1) // 2
+        self.lookups = 1 + texts + crossed * (crossed - 1) // 2
+        self.kinds = [{"learner": "diagonal", "features": "texts", "step": step} for step in steps]
         none = np.empty((0, len(steps), 1))
         self.replace(TextWeights(np.empty(0, np.int64), none, none))
 
@@ -79,7 +82,7 @@ class TextLearners:
     @property
     def work(self) -> int:
         """Multiplications of learning one more row."""
-        return 5 * self.of_row * int(self.W.shape[1])
+        return 5 * self.lookups * int(self.W.shape[1])
 
     @property
     def weights(self) -> TextWeights:
@@ -104,19 +107,19 @@ class TextLearners:
         """Grow to this many classes; new ones get the weights of the class that never came."""
         self.replace(for_targets(self.weights, np.arange(classes + 1)))
 
-    def absorb(self, codes: Float64Array, Y: Float64Array, weight: Float64Array) -> Float64Array:
-        """Learn rows; returns the scores (n, L, K) before each row's own target.
+    def absorb(self, rows: Float64Array, Y: Float64Array, weight: Float64Array) -> Float64Array:
+        """Learn rows; return the scores (n, L, K) before each row's own target.
 
-        codes: (n, texts), NaN where one is missing. Y: (n, K). weight: (n,) of the rows.
+        rows: their codes (n, texts), NaN where one is missing. Y: (n, K). weight: (n,) of the rows.
         """
-        slots, x = entries(codes, len(self.W) - FIRST)
+        slots, x = entries(rows, len(self.W) - FIRST)
         steps = np.repeat(self.steps, Y.shape[1])
         targets = np.tile(Y, (1, len(self.steps)))
         scores, residual = np.zeros(targets.shape), np.empty(len(steps))
         arrays = self.W, self.G, slots, x, targets, weight, steps
         _learn(*arrays, self._least, self.regression, scores, residual)
         self._note(slots)
-        return scores.reshape(len(codes), len(self.steps), -1)
+        return scores.reshape(len(rows), len(self.steps), -1)
 
     def _note(self, slots: NDArray[np.int64]) -> None:
         """Keep which slots are used, and which differ from those that views share."""
@@ -153,6 +156,16 @@ class TextLearners:
         if len(slots) and not (ascend and slots[0] >= CONSTANT and slots[-1] < stop):
             raise ValueError("the saved weights of texts are of other slots")
         self.replace(weights)
+
+    def merge(
+        self,
+        each: Sequence["TextLearners"],
+        orders: Sequence[NDArray[np.int64]],
+        share: Float64Array,
+    ) -> None:
+        """Average the weights by how much has moved each."""
+        del share
+        self.replace(joined([other.weights for other in each], orders))
 
 
 def text_scores(view: TextsView, codes: Float64Array) -> Float64Array:
@@ -213,3 +226,12 @@ def _learn(
                 gradient = value * residual[k]
                 g[k] += gradient * gradient
                 w[k] += steps[k] * gradient / np.sqrt(g[k] + least)
+
+
+def _new(shape: Shape) -> TextLearners | None:
+    if not shape.texts:
+        return None
+    return TextLearners(shape.settings.texts, shape.texts, regression=shape.regression)
+
+
+TEXTS = Kind("texts", "codes", _new, lambda view: view.older.W.shape[1], text_scores)

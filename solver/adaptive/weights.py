@@ -6,6 +6,7 @@ that it would have had, had it been known.
 """
 
 import numpy as np
+from numpy.typing import NDArray
 
 from wolfstream.solver.arrays import Float64Array
 from wolfstream.solver.compiled import inner
@@ -15,6 +16,14 @@ def for_classes(W: Float64Array, classes: int) -> Float64Array:
     """Return W for more classes; new ones get the weights of the class that never came."""
     late = np.repeat(W[:, :, -1:], classes + 1 - W.shape[2], axis=2)
     return np.concatenate([W, late], axis=2)
+
+
+def in_order(W: Float64Array, order: NDArray[np.int64]) -> Float64Array:
+    """Return W for as many targets as `order` has; what was target j is target order[j]."""
+    wide = for_classes(W, len(order) - 1)
+    result = np.empty_like(wide)
+    result[:, :, order] = wide
+    return result
 
 
 @inner

@@ -44,3 +44,11 @@ class Seen(NamedTuple):
     codes: Float64Array | None = None
     raw: RawRows | None = None
     in_turn: bool = False
+
+    def row(self, i: int, *, in_turn: bool) -> "Seen":
+        """Return one of several dense rows."""
+        assert isinstance(self.X, np.ndarray)
+        part = slice(i, i + 1)
+        codes = None if self.codes is None else self.codes[part]
+        raw = None if self.raw is None else self.raw.part(part)
+        return Seen(self.X[part], codes, raw, in_turn)

@@ -4,5 +4,6 @@ It may import `solver.calibration`, `solver.trees`, `solver.adaptive`, `solver.a
 `solver.working_set`, `solver.kernels`, `solver.prepare`, `solver.prepare.kinds`,
 `solver.rows`.
 It is imported by `service.cli`, `service.notebook`, `service.training`, `service.engine`,
-`service.model`, `service.heads`, `service.spec`, `solver.estimators`.
+`service.model`, `service.heads`, `service.samples`, `service.spec`,
+`solver.estimators`.
 """

@@ -168,7 +168,7 @@ def is_compiled() -> bool:
 
 def _is_plain(bank: ClassView) -> bool:
     """Whether all learners of a bank see a row's shared features alone."""
-    return bank.inputs.moments is None and bank.learners.texts is None
+    return bank.inputs.moments is None and not bank.learners.beside
 
 
 def chained(chain: Chain, bank: ClassHeadView | ValueHeadView, rows: Seen) -> HeadAnswer:

@@ -66,7 +66,7 @@ def forests_bytes(columns: int, classes: int, *, past: bool, codes: bool) -> int
     past: as of `Forests`. codes: whether rows have categories or words.
     """
     targets = outputs_of(classes)
-    tree_bytes = NODES * 12 + LEAVES * 8 * targets
+    tree_bytes = NODES * 14 + LEAVES * 8 * targets
     edges = (columns + 1 + (COLUMNS if past else 0)) * 8 * EDGES
     code_bytes = encoding_bytes(targets) + MOST_VALUES * 8 * EDGES if codes else 0
     return (2 + past) * MOST_ROUNDS * tree_bytes + edges + code_bytes

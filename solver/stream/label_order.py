@@ -63,6 +63,19 @@ class LabelOrder:
         self.counts[in_turn] += n
         return seen._replace(in_turn=in_turn)
 
+    def placed_singly(self, past: PastView | None, seen: Seen) -> list[bool]:
+        """Return, for rows that are asked for one after another, what `placed` says of each.
+
+        past: as of `placed`. seen: at most KEPT rows.
+        """
+        if past is None:
+            return [False] * n_rows(seen.X)
+        self._take(past.recent)
+        in_turn = [self._ask([row], alone=True) for row in last_hashes(seen.X, seen.raw).tolist()]
+        self.counts[True] += sum(in_turn)
+        self.counts[False] += len(in_turn) - sum(in_turn)
+        return in_turn
+
     def _take(self, recent: RecentView) -> None:
         """Note which of the rows that wait have been learned since the last question."""
         learned = 0 if self._total is None else recent.total - self._total

@@ -39,12 +39,13 @@ _LEAST_CURVATURE = 1e-3
 class Trees(NamedTuple):
     """Trees whose outputs are added.
 
-    feature, right: (trees, NODES) as of `Tree`. leaf: (trees, LEAVES, outputs). start: (outputs,)
-    what they begin with.
+    feature, right: (trees, NODES) as of `Tree`. child: (trees, NODES, 2) as of `Tree`. leaf:
+    (trees, LEAVES, outputs). start: (outputs,) what they begin with.
     """
 
     feature: NDArray[np.int32]
     right: NDArray[np.uint64]
+    child: NDArray[np.int8]
     leaf: Float64Array
     start: Float64Array
 
@@ -101,6 +102,7 @@ def fitted(problem: Problem, effort: Effort) -> Trees:
     trees = Trees(
         np.zeros((effort.rounds, NODES), np.int32),
         np.zeros((effort.rounds, NODES), np.uint64),
+        np.zeros((effort.rounds, NODES, 2), np.int8),
         np.zeros((effort.rounds, LEAVES, outputs)),
         start,
     )
@@ -156,14 +158,14 @@ def _boost(
             if share >= 1.0 or _uniform(seed, r, i) < share:
                 work.chosen[count] = i
                 count += 1
-        tree, leaf = Tree(trees.feature[r], trees.right[r]), trees.leaf[r]
+        tree, leaf = Tree(trees.feature[r], trees.right[r], trees.child[r]), trees.leaf[r]
         grow(rows, categories, work.words, work.chosen[:count], growing, tree)
         _write_leaves(leaf, work, growing)
         if count == len(y):
             _add_leaves(leaf, work, growing)
             continue
         for i in range(len(y)):
-            q = leaf_of(tree.feature, tree.right, rows[i])
+            q = leaf_of(tree.feature, tree.right, tree.child, rows[i])
             for k in range(leaf.shape[1]):
                 work.F[i, k] += leaf[q, k]
 
@@ -173,9 +175,9 @@ def _write_leaves(leaf: Float64Array, work: _Work, growing: Growing) -> None:
     for q in range(LEAVES):
         for k in range(leaf.shape[1]):
             slope, curve = 0.0, LEAF_RIDGE
-            for at in range(growing.begin[q], growing.begin[q + 1]):
-                slope += work.slopes[growing.other[at], k, 0]
-                curve += work.slopes[growing.other[at], k, 1]
+            for at in range(growing.begin[q], growing.end[q]):
+                slope += work.slopes[work.chosen[at], k, 0]
+                curve += work.slopes[work.chosen[at], k, 1]
             leaf[q, k] = -RATE * slope / curve
 
 
@@ -183,9 +185,9 @@ def _write_leaves(leaf: Float64Array, work: _Work, growing: Growing) -> None:
 def _add_leaves(leaf: Float64Array, work: _Work, growing: Growing) -> None:
     """Add a tree's values for rows that have all been sorted into its leaves."""
     for q in range(LEAVES):
-        for at in range(growing.begin[q], growing.begin[q + 1]):
+        for at in range(growing.begin[q], growing.end[q]):
             for k in range(leaf.shape[1]):
-                work.F[growing.other[at], k] += leaf[q, k]
+                work.F[work.chosen[at], k] += leaf[q, k]
 
 
 @inner

@@ -1,20 +1,17 @@
-"""One tree of DEPTH levels on the gradients of rows, level by level.
+"""One tree on the gradients of rows, grown leaf by leaf: the split that gains most comes first.
 
-A node with the rows I is split where this is largest, G = sum of I's gradients, W of weights:
+A leaf with the rows I is split where this is largest, G = sum of I's gradients, W of weights:
 
     gain = |G_l|^2 / (W_l + RIDGE) + |G_r|^2 / (W_r + RIDGE) - |G|^2 / (W + RIDGE)
 
 that is the fit of a tree to gradients by least squares (Friedman 2001), |.| over all outputs: they
 share one tree. Numbers are split between two bins; those that lack the value go to the better side.
 Categories are ordered by their mean gradient and split between two of that order (Fisher 1958; Ke
-and others 2017), with more ridge. Bins that no row of the node has go with the heavier side.
+and others 2017), with more ridge. Bins that no row of the leaf has go with the heavier side.
 
 Gradients and weights are whole numbers here, both of them in one word, so that a row costs one
-addition a column, and that sums are exact: of two children, the sums of the one with more rows are
-its parent's without the other's (Ke and others 2017).
-
-A tree is complete: node k has the children 2k + 1 and 2k + 2. One that is not split has no bins
-that go to the right.
+addition a column, and that sums are exact: of two new leaves, the sums of the one with more rows
+are those of the leaf that was split without the other's (Ke and others 2017).
 """
 
 from typing import NamedTuple
@@ -26,8 +23,10 @@ from wolfstream.solver.arrays import Float64Array
 from wolfstream.solver.compiled import compiled, inner
 from wolfstream.solver.trees.binning import BINS
 
-DEPTH = 5
-NODES, LEAVES = (1 << DEPTH) - 1, 1 << DEPTH
+LEAVES = 32
+NODES = LEAVES - 1
+# How many splits a row meets at most.
+DEPTH = 8
 # The mean weight of a row is 1: a leaf has at least as many rows of it.
 LEAST_ROWS = 15.0
 RIDGE = 1.0
@@ -45,49 +44,65 @@ Words = NDArray[np.int64]
 
 
 class Tree(NamedTuple):
-    """feature: (NODES,) column that a node asks for, any if it is not split.
+    """A node is a split. Rows begin at node 0; node i leads to later nodes, or to leaves.
 
-    right: (NODES,) the bins that go to the right, bit b of them bin b; 0 if it is not split.
+    feature: (NODES,) the column that a node asks for.
+    right: (NODES,) the bins that go to the right, bit b of them bin b.
+    child: (NODES, 2) the node to the left and to the right; ~q where that is leaf q.
     """
 
     feature: NDArray[np.int32]
     right: NDArray[np.uint64]
+    child: NDArray[np.int8]
 
 
 class Growing(NamedTuple):
-    """Reused memory for trees on n rows with c channels.
+    """Reused memory for trees on n rows of d columns, with c channels.
 
-    order, other: (n,) rows, those of a node one after another; those of the leaves in the end are
-    in `other`, as DEPTH is odd. begin: (LEAVES + 1,) where the rows
-    of each node of a level begin. sums, former: (LEAVES / 2, d, BINS, c) words of the nodes of a
-    level, and of the level before. left, total: (c,). rank, bin: (BINS,). best: (1,) gain.
+    other: (n,) rows, while they are parted.
+    begin, end: (LEAVES,) where the rows of each leaf stand among those that a tree is grown on.
+    above: (LEAVES, 3) of each leaf the node that leads to it, the side, and how many do.
+    sums: (LEAVES, d, BINS, c) words of the rows of each leaf.
+    gain, feature, right: (LEAVES,) the best split of each leaf; none gains _LEAST_GAIN or less.
+    left, total: (c,). rank, bin: (BINS,).
     """
 
-    order: NDArray[np.int32]
     other: NDArray[np.int32]
     begin: NDArray[np.int64]
+    end: NDArray[np.int64]
+    above: NDArray[np.int64]
     sums: Words
-    former: Words
+    gain: Float64Array
+    feature: NDArray[np.int32]
+    right: NDArray[np.uint64]
     left: Float64Array
     total: Float64Array
     rank: Float64Array
     bin: NDArray[np.int64]
-    best: Float64Array
+
+
+def new_tree() -> Tree:
+    """Return room for a tree."""
+    return Tree(
+        np.zeros(NODES, np.int32), np.zeros(NODES, np.uint64), np.zeros((NODES, 2), np.int8)
+    )
 
 
 def room_to_grow(n: int, d: int, channels: int) -> Growing:
     """Return memory for trees on n rows of d columns."""
     return Growing(
-        order=np.empty(n, np.int32),
         other=np.empty(n, np.int32),
-        begin=np.empty(LEAVES + 1, np.int64),
-        sums=np.empty((LEAVES // 2, d, BINS, channels), np.int64),
-        former=np.empty((LEAVES // 2, d, BINS, channels), np.int64),
+        begin=np.empty(LEAVES, np.int64),
+        end=np.empty(LEAVES, np.int64),
+        above=np.empty((LEAVES, 3), np.int64),
+        sums=np.empty((LEAVES, d, BINS, channels), np.int64),
+        gain=np.empty(LEAVES),
+        feature=np.empty(LEAVES, np.int32),
+        right=np.empty(LEAVES, np.uint64),
         left=np.empty(channels),
         total=np.empty(channels),
         rank=np.empty(BINS),
         bin=np.empty(BINS, np.int64),
-        best=np.empty(1),
     )
 
 
@@ -104,89 +119,113 @@ def grow(
     rows: NDArray[np.uint8],
     categories: NDArray[np.bool_],
     words: Words,
-    chosen: NDArray[np.int32],
+    order: NDArray[np.int32],
     work: Growing,
     tree: Tree,
 ) -> None:
-    """Write a tree of the chosen rows.
+    """Write a tree of some rows.
 
-    rows: (n, d) bins. words: (n, c) of gradients, those of the first channel with weights.
+    rows: (n, d) bins. words: (n, c) of gradients, those of the first channel with weights. order:
+    the rows that the tree is grown on; in the end those of a leaf stand one after another.
     """
-    order, other, begin = chosen, work.other, work.begin
-    begin[0], begin[1] = 0, len(chosen)
-    sums, former = work.sums, work.former
-    for level in range(DEPTH):
-        nodes, first = 1 << level, (1 << level) - 1
-        sums, former = former, sums
-        for q in range(nodes):
-            _sum(rows, words, order, q, level, begin, tree, sums, former)
-        for q in range(nodes):
-            tree.feature[first + q] = 0
-            tree.right[first + q] = np.uint64(0)
-            work.best[0] = _LEAST_GAIN
-            if _may_split(q, level, work, tree):
-                for j in range(len(categories)):
-                    _split(sums[q, j], categories[j], j, first + q, work, tree)
-        for q in range(nodes - 1, -1, -1):  # backwards, as ranges become two each
-            _part(rows, order, other, q, first + q, begin, tree)
-        begin[0] = 0
-        order, other = other, work.order if level % 2 == 0 else work.other
-
-
-@inner
-def _may_split(q: int, level: int, work: Growing, tree: Tree) -> bool:
-    """Return whether a node has rows, and its parent was split."""
-    if work.begin[q + 1] == work.begin[q]:
-        return False
-    return level == 0 or tree.right[(1 << (level - 1)) - 1 + (q >> 1)] != 0
-
-
-@inner
-def _sum(
-    rows: NDArray[np.uint8],
-    words: Words,
-    order: NDArray[np.int32],
-    q: int,
-    level: int,
-    begin: NDArray[np.int64],
-    tree: Tree,
-    sums: Words,
-    former: Words,
-) -> None:
-    """Write the sums of a node, and those of its sibling if it has fewer rows than that."""
-    start, stop = begin[q], begin[q + 1]
-    if level > 0:
-        twin = q ^ 1
-        size, twin_size = stop - start, begin[twin + 1] - begin[twin]
-        split = tree.right[(1 << (level - 1)) - 1 + (q >> 1)] != 0
-        if not split or size > twin_size or (size == twin_size and q & 1):
+    begin, end, above = work.begin, work.end, work.above
+    for node in range(NODES):
+        tree.feature[node], tree.right[node] = 0, np.uint64(0)
+        tree.child[node, 0] = tree.child[node, 1] = ~0
+    for q in range(LEAVES):
+        begin[q] = end[q] = 0
+    end[0] = len(order)
+    above[0, 2] = 0
+    _sum(rows, words, order[: end[0]], work.sums[0])
+    _find_split(categories, 0, work)
+    for node in range(NODES):
+        q = _best_leaf(node + 1, work)
+        if work.gain[q] <= _LEAST_GAIN:
             return
-    here = sums[q]
-    d, c = here.shape[0], here.shape[2]
+        new = node + 1
+        tree.feature[node], tree.right[node] = work.feature[q], work.right[q]
+        tree.child[node, 0], tree.child[node, 1] = ~q, ~new
+        if node > 0:
+            tree.child[above[q, 0], above[q, 1]] = node
+        depth = above[q, 2] + 1
+        above[q, 0], above[q, 1], above[q, 2] = node, 0, depth
+        above[new, 0], above[new, 1], above[new, 2] = node, 1, depth
+        stop = end[q]
+        end[q] = begin[new] = _part(rows, order, work.other, begin[q], stop, tree, node)
+        end[new] = stop
+        if new + 1 == LEAVES:
+            return
+        work.gain[q] = work.gain[new] = _LEAST_GAIN
+        if depth < DEPTH:
+            _sum_both(rows, words, order, q, new, work)
+            _find_split(categories, q, work)
+            _find_split(categories, new, work)
+
+
+@inner
+def _best_leaf(leaves: int, work: Growing) -> int:
+    """Return the first leaf whose split gains most."""
+    best = 0
+    for q in range(1, leaves):
+        if work.gain[q] > work.gain[best]:
+            best = q
+    return best
+
+
+@inner
+def _find_split(categories: NDArray[np.bool_], q: int, work: Growing) -> None:
+    work.gain[q] = _LEAST_GAIN
+    for j in range(len(categories)):
+        _split(work.sums[q, j], categories[j], j, q, work)
+
+
+@inner
+def _sum(rows: NDArray[np.uint8], words: Words, order: NDArray[np.int32], sums: Words) -> None:
+    """Write the sums (d, BINS, c) of some rows."""
+    d, c = sums.shape[0], sums.shape[2]
     for j in range(d):
         for b in range(BINS):
             for k in range(c):
-                here[j, b, k] = 0
+                sums[j, b, k] = 0
     if c == 1:
-        for i in range(start, stop):
+        for i in range(len(order)):
             row = rows[order[i]]
             word = words[order[i], 0]
             for j in range(d):
-                here[j, row[j], 0] += word
+                sums[j, row[j], 0] += word
     else:
-        for i in range(start, stop):
+        for i in range(len(order)):
             row = rows[order[i]]
             word = words[order[i]]
             for j in range(d):
                 b = row[j]
                 for k in range(c):
-                    here[j, b, k] += word[k]
-    if level > 0:
-        sibling, parent = sums[q ^ 1], former[q >> 1]
-        for j in range(d):
-            for b in range(BINS):
-                for k in range(c):
-                    sibling[j, b, k] = parent[j, b, k] - here[j, b, k]
+                    sums[j, b, k] += word[k]
+
+
+@inner
+def _sum_both(
+    rows: NDArray[np.uint8],
+    words: Words,
+    order: NDArray[np.int32],
+    q: int,
+    new: int,
+    work: Growing,
+) -> None:
+    """Write the sums of both parts of a leaf, over those of the whole."""
+    begin, end, whole, other = work.begin, work.end, work.sums[q], work.sums[new]
+    fewer_left = end[q] - begin[q] < end[new] - begin[new]
+    fewer = q if fewer_left else new
+    _sum(rows, words, order[begin[fewer] : end[fewer]], other)
+    d, c = whole.shape[0], whole.shape[2]
+    for j in range(d):
+        for b in range(BINS):
+            for k in range(c):
+                rest = whole[j, b, k] - other[j, b, k]
+                if fewer_left:
+                    whole[j, b, k], other[j, b, k] = other[j, b, k], rest
+                else:
+                    whole[j, b, k] = rest
 
 
 @inner
@@ -194,13 +233,12 @@ def _part(
     rows: NDArray[np.uint8],
     order: NDArray[np.int32],
     other: NDArray[np.int32],
-    q: int,
-    node: int,
-    begin: NDArray[np.int64],
+    start: int,
+    stop: int,
     tree: Tree,
-) -> None:
-    """Write a node's rows to `other` in the order of its children."""
-    start, stop = begin[q], begin[q + 1]
+    node: int,
+) -> int:
+    """Order some rows by the side of a split that they go to; return where the right ones begin."""
     feature, mask = tree.feature[node], tree.right[node]
     left, right = start, stop - 1
     for i in range(start, stop):
@@ -209,14 +247,16 @@ def _part(
         to_right = np.int64((mask >> np.uint64(rows[row, feature])) & np.uint64(1))
         other[left] = row
         other[right] = row
-        left += 1 - to_right
-        right -= to_right
-    begin[2 * q + 2], begin[2 * q + 1] = stop, left
+        left += int(1 - to_right)
+        right -= int(to_right)
+    for i in range(start, stop):
+        order[i] = other[i]
+    return left
 
 
 @inner
-def _split(sums: Words, category: bool, feature: int, node: int, work: Growing, tree: Tree) -> None:
-    """Split a node by a column if that is better than its best split so far.
+def _split(sums: Words, category: bool, feature: int, q: int, work: Growing) -> None:
+    """Note the best split of a leaf by a column if it is better than those that were noted.
 
     sums: (BINS, c) of its rows in each bin.
     """
@@ -258,10 +298,9 @@ def _split(sums: Words, category: bool, feature: int, node: int, work: Growing, 
             if w < LEAST_ROWS or weight - w < LEAST_ROWS:
                 continue
             gain = left_square / (w + ridge) + right_square / (weight - w + ridge) - parent
-            if gain > work.best[0]:
-                work.best[0] = gain
-                tree.feature[node] = feature
-                tree.right[node] = _mask(sums, category, used, place, side, 2.0 * w < weight, work)
+            if gain > work.gain[q]:
+                work.gain[q], work.feature[q] = gain, feature
+                work.right[q] = _mask(sums, category, used, place, side, 2.0 * w < weight, work)
 
 
 @inner
@@ -315,12 +354,17 @@ def _mask(
 
 
 @inner
-def leaf_of(feature: NDArray[np.int32], right: NDArray[np.uint64], bins: NDArray[np.uint8]) -> int:
+def leaf_of(
+    feature: NDArray[np.int32],
+    right: NDArray[np.uint64],
+    child: NDArray[np.int8],
+    bins: NDArray[np.uint8],
+) -> int:
     """Return the leaf that a row with these bins (d,) comes to."""
     q = 0
-    for _ in range(DEPTH):
-        q = 2 * q + 1 + int((right[q] >> np.uint64(bins[feature[q]])) & np.uint64(1))
-    return q - NODES
+    while q >= 0:
+        q = int(child[q, int((right[q] >> np.uint64(bins[feature[q]])) & np.uint64(1))])
+    return ~q
 
 
 @compiled
@@ -328,9 +372,9 @@ def grow_one(
     rows: NDArray[np.uint8],
     categories: NDArray[np.bool_],
     words: Words,
-    chosen: NDArray[np.int32],
+    order: NDArray[np.int32],
     work: Growing,
     tree: Tree,
 ) -> None:
     """As of `grow`, for callers from Python."""
-    grow(rows, categories, words, chosen, work, tree)
+    grow(rows, categories, words, order, work, tree)

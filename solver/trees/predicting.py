@@ -28,6 +28,7 @@ def write_outputs(trees: Trees, bins: NDArray[np.uint8], out: Float64Array) -> N
     for k in range(len(out)):
         out[k] = trees.start[k]
     for t in range(len(trees.feature)):
-        leaf = trees.leaf[t, leaf_of(trees.feature[t], trees.right[t], bins)]
+        q = leaf_of(trees.feature[t], trees.right[t], trees.child[t], bins)
+        leaf = trees.leaf[t, q]
         for k in range(len(out)):
             out[k] += leaf[k]

@@ -7,7 +7,7 @@ import numpy as np
 
 from tests.service.specs import PAPERS
 from wolfstream.service.model.learner import Learner
-from wolfstream.service.samples.targets import Label
+from wolfstream.service.samples.labels import Label
 from wolfstream.service.samples.validation import Samples
 from wolfstream.solver.prepare.named_rows import NamedRows, named_rows
 

@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 
 from wolfstream.service.calls.problems import Fault
 from wolfstream.service.errors import Invalid
-from wolfstream.service.samples.targets import Label
+from wolfstream.service.samples.labels import Label
 from wolfstream.service.samples.validation import read_rows
 from wolfstream.solver.arrays import Float64Array
 

@@ -6,6 +6,7 @@ call does, what it counts and which quota it uses is decided here.
 
 import asyncio
 import time
+from functools import partial
 from typing import Any
 
 from wolfstream.service.access.key_ring import Grant
@@ -17,24 +18,20 @@ from wolfstream.service.errors import (
     ModelBroken,
     NoSuchHead,
     Refusal,
-    Untrained,
 )
-from wolfstream.service.heads.answers import Predictions
-from wolfstream.service.heads.kinds import BESIDE, call_of_head, how_to_teach
-from wolfstream.service.heads.past import past_of
-from wolfstream.service.model.columns import notices_of_rows, plain_notices
+from wolfstream.service.heads.kinds import BESIDE, call_of_head
 from wolfstream.service.model.live import Model
 from wolfstream.service.model.published import ModelView
+from wolfstream.service.model.questions import answer, answer_each, is_simple
 from wolfstream.service.model.revision import Revision
+from wolfstream.service.model.single_rows import MOST_COST, Answered
 from wolfstream.service.samples.ids import LateLabels
-from wolfstream.service.samples.targets import Label
+from wolfstream.service.samples.labels import Label
 from wolfstream.service.samples.validation import Question, Samples, check_explained
 from wolfstream.service.spec.heads import HEADS, HeadName, LearningCall
 from wolfstream.service.web.formats.memory import UNCOUNTED_BYTES, VALUE_BYTES, Lease
 from wolfstream.solver.prepare.named_rows import NamedRows, Rows, n_bytes, n_entries, n_rows
 
-# Predictions of more multiplications (about a millisecond) are made on another thread.
-_INLINE_COST = 20_000_000
 # Looking up the features of so many named numbers also takes about a millisecond.
 _INLINE_NAMED = 10_000
 # The values of each reason for a prediction: a member of the set on either side, and a gradient.
@@ -128,7 +125,7 @@ async def predict(
     if name not in published.heads:  # a promotion has changed the spec meanwhile
         raise NoSuchHead(f"model {model.name!r} has another spec by now, which lacks {name}")
     _hold_answer(lease, count, published.heads[name].classes, question)
-    predictions, more = await _predictions(model, published, name, question, lease)
+    answered = await _answer(model, published, name, question, lease)
     seconds, counts = time.monotonic() - began, model.counts[name]
     counts.predicted += count
     counts.predict_requests += 1
@@ -140,9 +137,9 @@ async def predict(
         "epoch": published.epoch,
         "head": name,
         **published.heads[name].source,
-        "prediction": predictions.prediction,
-        "decision": predictions.decision,
-        **more,
+        "prediction": answered.prediction,
+        "decision": answered.decision,
+        **answered.more,
     }
     if ids is None:
         return response
@@ -196,48 +193,33 @@ async def check_predicts(engine: Predicting, model: Model, row: Rows, lease: Lea
     """Check that the served head can predict a row. Raises MemoryFull, ModelBroken, Untrained."""
     _check_intact(model)
     published = await engine.view(model, model.spec.serve, row)
-    await _predictions(model, published, model.spec.serve, Question(row), lease)
+    await _answer(model, published, model.spec.serve, Question(row), lease)
 
 
-async def _predictions(
+async def _answer(
     model: Model, published: ModelView, head: HeadName, question: Question, lease: Lease
-) -> tuple[Predictions, dict[str, Any]]:
+) -> Answered:
     """Return predictions, and the other fields that were asked for.
 
-    They are computed on another thread if it takes long.
+    They are computed on another thread if it takes long. Single rows are computed with those that
+    come at the same time.
 
     Raises MemoryFull, Untrained.
     """
-    view, rows = published.heads[head], question.rows
-
-    def compute() -> tuple[Predictions, dict[str, Any]]:
-        checked = published.checked(rows)
-        seen = published.rows.seen(checked)
-        if view.lacks:
-            how = _how_to_teach(model, head)
-            raise Untrained(f"the head {head} of model {model.name!r} {view.lacks}; {how}")
-        seen = model.order.placed(past_of(view), seen)
-        predictions = model.chain.predict(published, head, seen)
-        more = published.more(head, question, seen, predictions)
-        if notices := notices_of_rows(published.rows.form, rows, checked):
-            more["warnings"] = plain_notices(notices)
-        return predictions, more
-
+    rows = question.rows
     entries = n_entries(rows)
-    inline = published.cost(head, n_rows(rows), entries) <= _INLINE_COST and not question.explain
+    cost = published.cost(head, n_rows(rows), entries)
+    inline = cost <= MOST_COST and not question.explain
     if isinstance(rows, NamedRows) and entries > _INLINE_NAMED:
         inline = False
-    if inline:
-        return compute()
-    with lease.reading(model, published):
-        return await asyncio.to_thread(compute)
-
-
-def _how_to_teach(model: Model, head: HeadName) -> str:
-    champion = model.champion
-    if champion is None:
-        return how_to_teach(model.name, model.spec, head)
-    return f"it learns what is sent to {champion.name!r}, which it follows"
+    if not inline:
+        with lease.reading(model, published):
+            return await asyncio.to_thread(answer, model, published, head, question)
+    if not is_simple(model, published, head, question):
+        return answer(model, published, head, question)
+    kind = id(published), head, question.probability, question.confidence, entries
+    answer_singly = partial(answer_each, model, published, head)
+    return await model.single_rows.ask(kind, question, cost, answer_singly)
 
 
 def _check_intact(model: Model) -> None:

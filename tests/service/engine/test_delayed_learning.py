@@ -13,7 +13,7 @@ from wolfstream.service.engine.late_labels import LabelRequest
 from wolfstream.service.engine.predictions import WaitingRowsRequest
 from wolfstream.service.model.live import Model
 from wolfstream.service.samples.ids import LateLabels
-from wolfstream.service.samples.targets import LARGEST_TARGET
+from wolfstream.service.samples.numbers import LARGEST_TARGET
 from wolfstream.service.samples.validation import Samples
 from wolfstream.service.spec.model import read_spec
 

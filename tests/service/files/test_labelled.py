@@ -593,7 +593,7 @@ class TestTargets:
         self, tmp_path: Path, content: str, expected: list[float]
     ):
         (tmp_path / "a.csv").write_text(content)
-        data = open_data(tmp_path / "a.csv").with_targets()
+        data = open_data(tmp_path / "a.csv").for_task("regression")
         told = [label for batch in data.batches(1) for label in batch.labels]
         assert told == expected
         assert {type(label) for label in told} == {float}
@@ -606,22 +606,22 @@ class TestTargets:
         (tmp_path / name).write_text(content)
         data = open_data(tmp_path / name)
         with pytest.raises(DataFileError, match="the label of sample 2 is 'low', not a number"):
-            data.with_targets()
+            data.for_task("regression")
 
     def test_they_may_have_a_unit_or_a_currency(self, tmp_path: Path):
         (tmp_path / "a.csv").write_text('a,y\n1,"$1,200"\n2,$800.50\n3,-4\n')
-        data = open_data(tmp_path / "a.csv").with_targets()
+        data = open_data(tmp_path / "a.csv").for_task("regression")
         assert next(iter(data.batches(3))).labels == [1200.0, 800.5, -4.0]
 
     def test_skipping_and_limits_stay(self, tmp_path: Path):
         np.savez(tmp_path / "a.npz", X=np.ones((9, 1)), y=np.arange(9))
-        batches = open_data(tmp_path / "a.npz").with_targets().batches(2, skip=3, limit=3)
+        batches = open_data(tmp_path / "a.npz").for_task("regression").batches(2, skip=3, limit=3)
         assert [batch.labels for batch in batches] == [[3.0, 4.0], [5.0]]
 
     def test_booleans_are_not_numbers(self, tmp_path: Path):
         np.savez(tmp_path / "a.npz", X=np.ones((2, 1)), y=np.array([True, False]))
         with pytest.raises(DataFileError, match="sample 1 is 'True'"):
-            open_data(tmp_path / "a.npz").with_targets()
+            open_data(tmp_path / "a.npz").for_task("regression")
 
 
 @pytest.mark.parametrize("header", ["a,b,a,y", "y,a,b,a", "a,y,b,y"])

@@ -14,7 +14,7 @@ from wolfstream.service.heads.answers import Answers
 from wolfstream.service.heads.classification import ClassificationHead, ClassificationView
 from wolfstream.service.heads.kinds import build
 from wolfstream.service.heads.scores import Hits
-from wolfstream.service.samples.targets import Label
+from wolfstream.service.samples.labels import Label
 from wolfstream.service.samples.validation import Samples
 from wolfstream.service.spec.heads import HeadName
 from wolfstream.solver.simplex.steps import STEP_NAMES

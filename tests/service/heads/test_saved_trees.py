@@ -43,6 +43,10 @@ def test_what_was_saved_is_accepted(name: str) -> None:
         ("forest_fresh_feature", (3, 0), 99),
         ("forest_fresh_feature", (0, 0), -1),
         ("forest_residual_feature", (0, 30), 1000),
+        ("forest_fresh_child", (0, 0, 0), 0),  # it would ask for ever
+        ("forest_fresh_child", (3, 5, 1), 4),
+        ("forest_fresh_child", (3, 5, 1), 31),
+        ("forest_residual_child", (0, 0, 1), -33),
         ("forest_fresh_leaf", (0, 0, 0), np.nan),
         ("forest_bins_edges", (0, 0), np.nan),
         ("forest_counts", 0, 60),

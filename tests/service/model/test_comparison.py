@@ -7,7 +7,7 @@ import pytest
 from scipy.special import zeta
 
 from wolfstream.service.model.comparison import Comparison, boundary
-from wolfstream.service.model.losses import RecentLosses, losses_from, restored_losses
+from wolfstream.service.model.losses import RecentLosses, restored_losses
 
 ERROR = 0.025
 
@@ -102,11 +102,6 @@ def test_another_champion_begins_anew_and_what_is_not_known_is_left_out() -> Non
 
 
 class TestLosses:
-    def test_of_labels_and_of_numbers(self) -> None:
-        assert losses_from(["a", None, True], ["a", "b", 1]).tolist()[::2] == [0.0, 1.0]
-        assert np.isnan(losses_from(["a", None], ["a", "b"])[1])
-        assert losses_from([1.0, 2.0], np.array([3.0, 2.0])).tolist() == [2.0, 0.0]
-
     def test_recent_ones_by_sequence(self) -> None:
         recent = RecentLosses(10, "e")
         recent.add(10, np.array([1.0, 0.0]))

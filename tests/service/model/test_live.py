@@ -18,8 +18,8 @@ from wolfstream.service.errors import InvalidSamples, NoSuchHead, Refusal
 from wolfstream.service.model.draft import Draft, Limits
 from wolfstream.service.model.learner import Learner
 from wolfstream.service.model.live import Model
+from wolfstream.service.samples.labels import Label
 from wolfstream.service.samples.record import from_record, to_record
-from wolfstream.service.samples.targets import Label
 from wolfstream.service.samples.validation import Samples
 from wolfstream.service.spec.heads import HeadName
 from wolfstream.service.storage.snapshot_files import SnapshotFiles

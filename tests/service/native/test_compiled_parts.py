@@ -17,9 +17,9 @@ from wolfstream.service.model.draft import Draft, Limits
 from wolfstream.service.model.learner import Learner
 from wolfstream.service.model.live import Model
 from wolfstream.service.samples.record import from_record, to_record
-from wolfstream.service.samples.targets import Targets
+from wolfstream.service.samples.tasks import Targets
 from wolfstream.service.samples.validation import Samples
-from wolfstream.service.spec.heads import Task
+from wolfstream.service.spec.heads import TaskName
 from wolfstream.service.spec.model import ModelSpec
 from wolfstream.solver.prepare.named_rows import NamedRows, named_values
 
@@ -84,7 +84,7 @@ def test_traffic_compiles_nothing(spec: Any, make: Any) -> None:
 
 
 @pytest.mark.parametrize("task", ["classification", "regression"])
-def test_the_default_model_compiles_nothing(task: Task) -> None:
+def test_the_default_model_compiles_nothing(task: TaskName) -> None:
     """It prepares its rows, and has a bank of learners."""
     before = compiled_signatures()
     learner = Learner(Model(1, "m", ModelSpec.model_validate({"task": task})))
@@ -100,7 +100,7 @@ def test_the_default_model_compiles_nothing(task: Task) -> None:
 
 
 @pytest.mark.parametrize("task", ["classification", "regression"])
-def test_rows_with_texts_compile_nothing(task: Task) -> None:
+def test_rows_with_texts_compile_nothing(task: TaskName) -> None:
     """No row waits for code because it is the first one with a text."""
     before = compiled_signatures()
     learner = Learner(Model(1, "m", ModelSpec.model_validate({"task": task})))

@@ -14,7 +14,7 @@ from tests.service.decoding import BOUNDS
 from wolfstream.service.errors import Invalid, InvalidSamples, Refusal
 from wolfstream.service.samples.record import to_record
 from wolfstream.service.samples.validation import Samples, read_rows, read_samples
-from wolfstream.service.spec.heads import Task
+from wolfstream.service.spec.heads import TaskName
 from wolfstream.service.web.formats.wire import JSON, MSGPACK, Format, problem
 from wolfstream.solver.prepare.named_rows import NamedRows, n_rows
 
@@ -461,7 +461,7 @@ def check_samples(samples: Samples) -> None:
 
 class TestAnything:
     @given(st.one_of(ALMOST_BODIES, ANYTHING), st.sampled_from(["classification", "regression"]))
-    def test_is_samples_or_a_refusal_that_says_where(self, body: Any, task: Task):
+    def test_is_samples_or_a_refusal_that_says_where(self, body: Any, task: TaskName):
         result = attempt(lambda: read_samples(body, task))
         if isinstance(result, Samples):
             check_samples(result)

@@ -5,10 +5,9 @@ import pytest
 
 from tests.solver.bank_parts import learners_of, scores_before
 from tests.solver.streams import clusters, sparse
-from wolfstream.solver.adaptive.added_ridge import add_ridge
 from wolfstream.solver.adaptive.classifier import AdaptiveClassifier
 from wolfstream.solver.adaptive.merge import merge
-from wolfstream.solver.adaptive.ridge import RidgeSetting
+from wolfstream.solver.adaptive.settings import RidgeSetting
 from wolfstream.solver.adaptive.view import predict_classes
 
 FOREVER, COLUMNS = float("inf"), 6
@@ -42,7 +41,7 @@ def test_added_ridge_learners_are_the_regression_on_all_rows(ends):
         for start, stop in zip((0, *ends), ends, strict=False)
     ]
     merged = ridge_learners().ridge[0]
-    add_ridge(merged, parts, [one.W for one in parts])
+    merged.merge(parts, [np.arange(1)] * len(parts), np.ones(len(parts)) / len(parts))
     P = np.linalg.inv(Phi.T @ Phi + 0.1 * np.eye(COLUMNS))
     np.testing.assert_allclose(merged.W[0, 0, 0], P @ Phi.T @ Y[:, 0], rtol=1e-9)
     np.testing.assert_allclose(merged.P[0], P, rtol=1e-9, atol=1e-12)
@@ -52,7 +51,8 @@ def test_of_a_finite_horizon_each_part_counts_its_last_rows():
     Phi, Y = rows(960)
     part = taught_ridge(Phi, Y, ridge_learners(100.0))
     merged = ridge_learners(100.0).ridge[0]
-    add_ridge(merged, [part, ridge_learners(100.0).ridge[0]], [part.W, np.zeros_like(part.W)])
+    parts = [part, ridge_learners(100.0).ridge[0]]
+    merged.merge(parts, [np.arange(1)] * 2, np.array([1.0, 0.0]))
     np.testing.assert_allclose(merged.W, part.W, rtol=1e-7)
     np.testing.assert_allclose(merged.P, part.P, rtol=1e-7, atol=1e-10)
 

@@ -4,6 +4,8 @@ import numpy as np
 import pytest
 
 from wolfstream.solver.adaptive.classifier import AdaptiveClassifier
+from wolfstream.solver.adaptive.features import FeatureMap
+from wolfstream.solver.adaptive.learners import Learners
 from wolfstream.solver.adaptive.regressor import AdaptiveRegressor, predict_values
 from wolfstream.solver.adaptive.settings import CLASSIFICATION, FOREVER, REGRESSION, Pins, pinned
 from wolfstream.solver.adaptive.view import predict_classes
@@ -24,7 +26,8 @@ def rows(n, seed=0):
 
 
 def kinds_of(settings):
-    return list(settings.learners(wide=False, texts=False))
+    features = FeatureMap(np.ones((3, 0)))
+    return Learners(settings, features, wide=False, texts=0, regression=False).kinds
 
 
 def test_without_pins_the_defaults_are_left():

@@ -6,7 +6,8 @@ import pytest
 from tests.solver import oracle_bank
 from tests.solver.bank_parts import learners_of, scores_before
 from tests.solver.streams import blocks
-from wolfstream.solver.adaptive.ridge import CHUNK, RidgeSetting, bounded
+from wolfstream.solver.adaptive.ridge import CHUNK, bounded
+from wolfstream.solver.adaptive.settings import RidgeSetting
 from wolfstream.solver.adaptive.weights import for_classes
 
 RANDOM = np.random.default_rng(0)

@@ -6,9 +6,9 @@ import pytest
 from tests.solver.bank_parts import learners_of, scores_before
 from tests.solver.streams import clusters, sparse
 from wolfstream.solver.adaptive.classifier import AdaptiveClassifier
-from wolfstream.solver.adaptive.gradient import GradientSetting
 from wolfstream.solver.adaptive.regressor import AdaptiveRegressor, predict_values
-from wolfstream.solver.adaptive.ridge import CHUNK, RidgeSetting
+from wolfstream.solver.adaptive.ridge import CHUNK
+from wolfstream.solver.adaptive.settings import GradientSetting, RidgeSetting
 
 FOREVER = float("inf")
 

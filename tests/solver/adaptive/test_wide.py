@@ -59,7 +59,7 @@ def test_diagonal_learners_are_adagrad_one_row_at_a_time(length):
     ]
     rows = [(np.flatnonzero(r), r[r != 0.0]) for r in dense]
     for e, step in enumerate(learner.steps):
-        found = np.concatenate([s[e] for s in scores])
+        found = np.concatenate([s[:, e] for s in scores])
         np.testing.assert_allclose(found, plain_adagrad(rows, Y, step), atol=1e-9)
 
 

@@ -42,7 +42,7 @@ def share_right(one, X, y):
 
 
 def test_a_model_learns_what_two_codes_say_together():
-    asked, crossed, without = rows_of_codes(2, 300), learned(), learned(codes="numbers")
+    asked, crossed, without = rows_of_codes(2, 2000), learned(), learned(codes="numbers")
     assert share_right(crossed, *asked) > 0.9
     assert share_right(without, *asked) < 0.9  # as trees divide them
     assert crossed.rows.form.coded == (1, 2)

@@ -8,9 +8,9 @@ from numpy.typing import NDArray
 from wolfstream.solver.trees.growing import (
     CATEGORY_RIDGE,
     CATEGORY_SMOOTH,
-    DEPTH,
     LEAST_ROWS,
     RIDGE,
+    Tree,
 )
 
 
@@ -57,12 +57,12 @@ def best_split(
     return best
 
 
-def leaves(feature: NDArray[Any], right: NDArray[Any], rows: NDArray[np.uint8]) -> NDArray[Any]:
-    """The leaf of each row, by the definition of a complete tree."""
-    found = []
+def leaves(tree: Tree, rows: NDArray[np.uint8]) -> NDArray[Any]:
+    """The leaf of each row, by the definition of a tree."""
+    reached = []
     for bins in rows.tolist():
         q = 0
-        for _ in range(DEPTH):
-            q = 2 * q + 1 + (int(right[q]) >> bins[feature[q]] & 1)
-        found.append(q - (2**DEPTH - 1))
-    return np.array(found)
+        while q >= 0:
+            q = int(tree.child[q, int(tree.right[q]) >> bins[tree.feature[q]] & 1])
+        reached.append(-1 - q)
+    return np.array(reached)

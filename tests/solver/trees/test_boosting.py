@@ -21,6 +21,7 @@ from wolfstream.solver.trees.boosting import (
     fitted,
     outputs_of,
 )
+from wolfstream.solver.trees.growing import Tree
 from wolfstream.solver.trees.predicting import outputs
 
 
@@ -51,8 +52,8 @@ def same(first: Trees, second: Trees) -> bool:
 
 def of_oracle(trees: Trees, rows: NDArray[np.uint8]) -> Float64Array:
     out = np.repeat(trees.start[None], len(rows), axis=0)
-    for feature, right, leaf in zip(*trees[:3], strict=True):
-        out += leaf[leaves(feature, right, rows)]
+    for *tree, leaf in zip(*trees[:4], strict=True):
+        out += leaf[leaves(Tree(*tree), rows)]
     return out
 
 
@@ -79,7 +80,7 @@ def test_a_first_tree_takes_newton_steps() -> None:
     given = problem(X, y, 2)
     trees = fitted(given, Effort(1))
     p = 1.0 / (1.0 + np.exp(-trees.start[0]))
-    leaf = leaves(trees.feature[0], trees.right[0], given.rows)
+    leaf = leaves(Tree(trees.feature[0], trees.right[0], trees.child[0]), given.rows)
     for q in np.unique(leaf):
         here = leaf == q
         wanted = -RATE * (p - y[here]).sum() / (here.sum() * p * (1.0 - p) + LEAF_RIDGE)

@@ -9,6 +9,7 @@ from numpy.typing import NDArray
 from tests.solver.trees.oracle import best_split, gain, leaves
 from wolfstream.solver.trees.growing import (
     CATEGORY_RIDGE,
+    DEPTH,
     GRADIENT,
     LEAST_ROWS,
     LEAVES,
@@ -18,6 +19,7 @@ from wolfstream.solver.trees.growing import (
     Tree,
     grow_one,
     leaf_of,
+    new_tree,
     room_to_grow,
 )
 
@@ -30,12 +32,12 @@ def grown(
     """A tree, and the leaf of each row as it was grown. g: (n, c) between -1 and 1."""
     words = np.round(g * GRADIENT).astype(np.int64) << 26
     words[:, 0] += np.maximum((w * WEIGHT).astype(np.int64), 1)
-    tree = Tree(np.zeros(NODES, np.int32), np.zeros(NODES, np.uint64))
+    tree, order = new_tree(), np.arange(len(rows), dtype=np.int32)
     work = room_to_grow(len(rows), rows.shape[1], g.shape[1])
-    grow_one(rows, categories, words, np.arange(len(rows), dtype=np.int32), work, tree)
-    leaf = np.empty(len(rows), np.int64)
+    grow_one(rows, categories, words, order, work, tree)
+    leaf = np.full(len(rows), -1)
     for q in range(LEAVES):
-        leaf[work.other[work.begin[q] : work.begin[q + 1]]] = q
+        leaf[order[work.begin[q] : work.end[q]]] = q
     return tree, leaf
 
 
@@ -55,32 +57,55 @@ def problem(seed: int, channels: int) -> tuple[NDArray[np.uint8], NDArray[np.boo
     return rows, categories, np.round(g * GRADIENT) / GRADIENT, np.floor(w * WEIGHT) / WEIGHT
 
 
+def gain_of(tree: Tree, node: int, rows: Any, categories: Any, g: Any, w: Any) -> float:
+    """The gain of a node's split of these rows."""
+    j = int(tree.feature[node])
+    right = np.isin(rows[:, j], list(bins_on_the_right(tree, node)))
+    return gain(g, w, right, CATEGORY_RIDGE if categories[j] else RIDGE)
+
+
 @pytest.mark.parametrize("channels", [1, 4])
 @pytest.mark.parametrize("seed", range(40))
-def test_each_split_gains_as_much_as_the_best(seed: int, channels: int) -> None:
+def test_each_split_gains_most_of_all_leaves(seed: int, channels: int) -> None:
     rows, categories, g, w = problem(seed, channels)
     tree, _ = grown(rows, categories, g, w)
-    at = {0: np.ones(len(rows), np.bool_)}
+    open_leaves = [(0, np.ones(len(rows), np.bool_))]  # how many splits are above, and rows
     for node in range(NODES):
-        here = at[node]
-        best = best_split(rows[here], categories, g[here], w[here]) if here.any() else (0.0, -1, 0)
-        j, right = int(tree.feature[node]), bins_on_the_right(tree, node)
-        split = np.isin(rows[:, j], list(right))
-        if right:
-            ridge = CATEGORY_RIDGE if categories[j] else RIDGE
-            found = gain(g[here], w[here], split[here], ridge)
-            assert found == pytest.approx(best[0], rel=1e-9)
-        else:
-            assert best[0] < 1e-5
-        at[2 * node + 1], at[2 * node + 2] = here & ~split, here & split
+        best = [
+            best_split(rows[here], categories, g[here], w[here])[0] if depth < DEPTH else 0.0
+            for depth, here in open_leaves
+        ]
+        if not tree.right[node]:
+            assert max(best) < 1e-5
+            break
+        at = int(np.argmax(best))
+        depth, here = open_leaves[at]
+        of_split = gain_of(tree, node, rows[here], categories, g[here], w[here])
+        assert of_split == pytest.approx(best[at], rel=1e-9)
+        right = np.isin(rows[:, tree.feature[node]], list(bins_on_the_right(tree, node)))
+        open_leaves[at] = depth + 1, here & ~right
+        open_leaves.append((depth + 1, here & right))
 
 
 @pytest.mark.parametrize("seed", range(10))
 def test_rows_are_in_the_leaves_that_they_come_to(seed: int) -> None:
     rows, categories, g, w = problem(seed, 1)
     tree, leaf = grown(rows, categories, g, w)
-    assert np.array_equal(leaf, leaves(tree.feature, tree.right, rows))
+    assert np.array_equal(leaf, leaves(tree, rows))
     assert [leaf_of(*tree, row) for row in rows] == leaf.tolist()
+
+
+def test_no_row_meets_too_many_splits() -> None:
+    rows = np.arange(1, 61, dtype=np.uint8).repeat(20)[:, None]
+    g = (rows / 60.0) ** 20  # each split is best near the end
+    tree, leaf = grown(rows, np.array([False]), g, np.ones(len(rows)))
+    depth = np.zeros(NODES, np.int64)
+    for node, child in enumerate(tree.child.tolist()):
+        for later in child:
+            if later > 0:
+                depth[later] = depth[node] + 1
+    assert depth.max() + 1 == DEPTH
+    assert len(np.unique(leaf)) < LEAVES
 
 
 def test_leaves_have_enough_weight() -> None:

@@ -1,4 +1,4 @@
-"""What is learned of rows: labels of every type, numbers of every size, and what is neither."""
+"""What y is: labels of every type, numbers of every size, what is neither, and what all share."""
 
 import math
 from typing import Any
@@ -11,9 +11,10 @@ from hypothesis import strategies as st
 
 from tests.service.decoding import BOUNDS
 from wolfstream.service.errors import Refusal
-from wolfstream.service.samples.targets import LARGEST_TARGET
+from wolfstream.service.samples.numbers import LARGEST_TARGET
+from wolfstream.service.samples.tasks import TASKS, Task, task_of, unpack
 from wolfstream.service.samples.validation import read_samples
-from wolfstream.service.spec.heads import Task
+from wolfstream.service.spec.heads import TaskName
 from wolfstream.service.web.formats.wire import JSON, MSGPACK
 
 MOST_ERRORS = 20
@@ -27,7 +28,7 @@ def raw(values: Any, dtype: str = "<f8") -> dict[str, Any]:
     return {"dtype": dtype, "shape": list(array.shape), "data": array.tobytes()}
 
 
-def refused(body: Any, task: Task = "classification") -> Refusal:
+def refused(body: Any, task: TaskName = "classification") -> Refusal:
     with pytest.raises(Refusal) as caught:
         read_samples(body, task)
     return caught.value
@@ -37,7 +38,7 @@ def places(error: Refusal) -> list[tuple[int | None, str]]:
     return [(item.get("row"), item["pointer"]) for item in error.errors]
 
 
-def refused_at(x: Any, y: Any, task: Task = "classification") -> list[tuple[int | None, str]]:
+def refused_at(x: Any, y: Any, task: TaskName = "classification") -> list[tuple[int | None, str]]:
     return places(refused({"x": x, "y": y}, task))
 
 
@@ -221,3 +222,49 @@ class TestTargets:
     )
     def test_what_are_not_raw_targets(self, y: Any, places: Any):
         assert refused_at([[0], [1]], y, "regression") == places
+
+
+@pytest.mark.parametrize("task", TASKS.values(), ids=list(TASKS))
+class TestEachTask:
+    """What `samples.tasks.Task` promises, of every task."""
+
+    def test_example_is_valid(self, task: Task):
+        y = task.example(5, ["a", "b"])
+        assert len(y) == 5
+        assert task.plain(task.read(task.plain(y), single=False)) == task.plain(y)
+
+    def test_record_round_trip(self, task: Task):
+        y = task.example(5, ["a", True])
+        packed = msgpack.unpackb(msgpack.packb(task.pack(y)))
+        for again in (task.unpack(packed), unpack(packed), task.recorded(y)):
+            assert task_of(again) is task
+            assert list(map(type, task.plain(again))) == list(map(type, task.plain(y)))
+            assert task.pack(again) == task.pack(y)
+
+    def test_parts_join(self, task: Task):
+        y = task.example(5, ["a", "b"])
+        parts = [task.take(y, [0, 1]), task.take(y, [2]), y[3:]]
+        assert task.pack(task.join(parts)) == task.pack(y)
+        assert task.plain(task.take(y, [4, 0])) == [y[4], y[0]]
+
+    def test_losses_of_right_and_missing_predictions(self, task: Task):
+        y = task.example(3, ["a", "b"])
+        first, second, third = task.plain(y)
+        losses = task.losses([first, None, second], y)
+        assert losses.dtype == np.float64
+        assert losses[0] == 0.0
+        assert np.isnan(losses[1])
+        assert losses[2] == (second != third)
+
+    def test_samples_have_one_key_however_they_are_read(self, task: Task):
+        y = [1, 0, 1]
+        keys = list(map(task.key, task.plain(task.read(y, single=False))))
+        assert keys == list(map(task.key, task.plain(task.read(list(map(str, y)), single=False))))
+        assert len(set(keys)) == 2
+        assert 1 <= task.n_classes(task.read(y, single=False)) <= 2
+
+
+def test_losses():
+    labels, numbers = TASKS["classification"], TASKS["regression"]
+    assert labels.losses(["a", None, True], ["a", "b", 1]).tolist()[::2] == [0.0, 1.0]
+    assert numbers.losses([1.0, 2.0], np.array([3.0, 2.0])).tolist() == [2.0, 0.0]

@@ -1,0 +1,72 @@
+"""Questions about single rows that come in one turn of the event loop, answered in one call.
+
+Many clients that ask for one row each would otherwise each pay for a call of the whole model, which
+takes several times as long for one row as a row among others does. The answers are the same.
+"""
+
+import asyncio
+from collections.abc import Callable, Hashable, Sequence
+from typing import Any, NamedTuple, TypeAlias
+
+from wolfstream.service.samples.validation import Question
+
+
+class Answered(NamedTuple):
+    """What was asked for: labels or numbers, decisions, and other fields by name."""
+
+    prediction: list[Any]
+    decision: list[Any]
+    more: dict[str, Any]
+
+
+# Answers of more multiplications take longer than a millisecond.
+MOST_COST = 20_000_000
+# Returns the answer to each of several questions, or the error in its place.
+AnswerEach: TypeAlias = Callable[[Sequence[Question]], Sequence[Answered | Exception]]
+
+
+class SingleRows:
+    """The questions to a model that wait for the end of this turn. Used on one event loop."""
+
+    def __init__(self) -> None:
+        self._kind: Hashable = None
+        self._cost = 0
+        self._answer_each: AnswerEach | None = None
+        self._waiting: list[tuple[Question, asyncio.Future[Answered]]] = []
+
+    def ask(
+        self, kind: Hashable, question: Question, cost: int, answer_each: AnswerEach
+    ) -> "asyncio.Future[Answered]":
+        """Let a question wait; return a future of its answer.
+
+        Args:
+            kind: of questions that can be answered together.
+            question: about one row.
+            cost: of the answer, as of `ModelView.cost`.
+            answer_each: answers questions of this kind.
+        """
+        if self._waiting and (kind != self._kind or self._cost + cost > MOST_COST):
+            self._answer()
+        loop = asyncio.get_running_loop()
+        if not self._waiting:
+            loop.call_soon(self._answer)
+            self._kind, self._cost, self._answer_each = kind, 0, answer_each
+        answer: asyncio.Future[Answered] = loop.create_future()
+        self._waiting.append((question, answer))
+        self._cost += cost
+        return answer
+
+    def _answer(self) -> None:
+        """Answer what waits."""
+        answer_each, waiting = self._answer_each, self._waiting
+        self._kind, self._answer_each, self._waiting = None, None, []
+        if answer_each is None:  # nothing waits: it was answered because it would have cost more
+            return
+        answers = answer_each([question for question, _ in waiting])
+        for (_, future), answer in zip(waiting, answers, strict=True):
+            if future.done():  # its client has left
+                continue
+            if isinstance(answer, Exception):
+                future.set_exception(answer)
+            else:
+                future.set_result(answer)
