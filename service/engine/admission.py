@@ -4,11 +4,12 @@ The log holds no refusals, so an admitted request is learned whatever happens la
 recognised here, too.
 """
 
+import logging
 from collections.abc import Callable, Collection, Iterator, Sequence
 from typing import NamedTuple
 
 from wolfstream.service.engine.blocks import AdmittedRequest, CheckedRequest, in_parts
-from wolfstream.service.engine.broken import not_yet_learned
+from wolfstream.service.engine.broken import error_text, not_yet_learned
 from wolfstream.service.engine.duplicates import Duplicates
 from wolfstream.service.engine.idempotency import body_digest
 from wolfstream.service.engine.late_labels import (
@@ -24,7 +25,7 @@ from wolfstream.service.engine.predictions import (
     WaitingRowsRequest,
 )
 from wolfstream.service.engine.waiter import Waiter
-from wolfstream.service.errors import AnotherState, ModelBroken, Refusal
+from wolfstream.service.errors import AnotherState, ModelBroken, Refusal, ServerFailed
 from wolfstream.service.model.draft import Draft, Limits
 from wolfstream.service.model.learner import Learner
 from wolfstream.service.model.live import Model
@@ -32,6 +33,8 @@ from wolfstream.service.model.memory import ModelMemory
 from wolfstream.service.samples.record import with_record
 from wolfstream.service.settings import Settings
 from wolfstream.service.storage.entries import Entry, KeyedRequest
+
+logger = logging.getLogger(__name__)
 
 
 class Admission(NamedTuple):
@@ -187,6 +190,11 @@ def _admit_to(
             else:
                 admission.refused.append((request.waiter, refusal))
             count_rejected(request)
+        except Exception as failure:  # requests of other models go on
+            logger.exception("check failed, request not learned: model=%s", model.name)
+            failed = ServerFailed(f"{error_text(failure)}; nothing was learned")
+            admission.refused.append((request.waiter, failed))
+            count_rejected(request)
         else:
             if item is not None:
                 accepted.append(item)
@@ -209,7 +217,7 @@ def _accept_labels(
 ) -> CheckedRequest | None:
     """Join labels with their rows; None if there is nothing to learn. Raises as `Draft.add`."""
     draft.check(request.expected)
-    outcomes = joiner.look_up(request.labels)
+    outcomes = joiner.outcomes(request)
     start = 0
     with draft.whole():
         for run in outcomes.runs:
@@ -236,7 +244,7 @@ def _accept(request: LearnRequest, draft: Draft, duplicates: Duplicates) -> Chec
     if key is not None and duplicates.recognise(model.id, key, digest, request.waiter):
         model.counts[head].count_duplicates(len(samples.y))
         return None
-    draft.add(head, samples, request.expected)
+    draft.add(head, samples, request.expected, request.known)
     if key is not None:
         keyed = KeyedRequest(model.id, draft.sequence, key, digest, None, len(samples.y))
         duplicates.add(keyed, request.waiter)

@@ -153,5 +153,7 @@ async def _wait_for_news(model: Model, news: asyncio.Event) -> None:
     # It lags and yet had no turn: its champion's log could not be read.
     looks_again = model.lag > 0 and not model.broken
     with suppress(TimeoutError):
-        await asyncio.wait_for(news.wait(), _LOOK_SECONDS if looks_again else None)
+        # Python 3.11's `asyncio.wait_for` swallows a cancellation that comes just after the news.
+        async with asyncio.timeout(_LOOK_SECONDS if looks_again else None):
+            await news.wait()
     news.clear()

@@ -9,7 +9,7 @@ import logging
 import math
 import time
 from collections.abc import Callable, Iterable, Iterator, Mapping
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from itertools import groupby
 from typing import Any, TypeAlias
 
@@ -20,6 +20,12 @@ from wolfstream.service.engine.blocks import AdmittedRequest
 from wolfstream.service.engine.broken import error_text, learned_elsewhere, mark_broken
 from wolfstream.service.engine.challengers import Challengers
 from wolfstream.service.engine.commits import Commits
+from wolfstream.service.engine.costly_requests import (
+    COSTLY_BYTES,
+    GroupRequest,
+    is_costly,
+    with_known,
+)
 from wolfstream.service.engine.duplicates import Duplicates
 from wolfstream.service.engine.late_labels import LabelOutcomes, LabelRequest, count_unlearned
 from wolfstream.service.engine.learn_request import LearnRequest, Reply
@@ -40,8 +46,6 @@ from wolfstream.service.storage.journal import LogFull
 
 logger = logging.getLogger(__name__)
 
-# The requests that a group consists of.
-GroupRequest: TypeAlias = LearnRequest | LabelRequest | WaitingRowsRequest
 # Called with replies, and with the models whose views are new.
 Acknowledge: TypeAlias = Callable[[list[Reply], Iterable[Model]], None]
 
@@ -87,6 +91,7 @@ class GroupLearning:
         self._acknowledge, self._role = acknowledge, role
         self._turns = Turns(models, metrics, role, self._keep_answer, short)
         self._unfinished = UnfinishedCommits(commits)
+        self._checks_costly = False  # whether a thread is aside for that
         # Due since the last delivery: replies, and the models whose views are new.
         self._replies, self._changed = list[Reply](), dict[Model, None]()
 
@@ -113,11 +118,37 @@ class GroupLearning:
         What takes long is only begun, as is what would be learned after these seconds.
         """
         self.settle()
+        if any(map(is_costly, requests)):
+            requests = self._with_known(requests)
         duplicates = Duplicates(self._keys)
         admission = self._admitted(requests, duplicates)
         if admission is not None:
             self._commit(admission, duplicates)
         self._learn_short(seconds)
+
+    def _with_known(self, requests: list[GroupRequest]) -> list[GroupRequest]:
+        """Compute aside what takes long to check; what fails is left to admission."""
+        learners = dict[Model, Learner]()
+        for model in {request.model for request in requests if is_costly(request)}:
+            with suppress(Refusal):
+                learners[model] = self._models.usable(model)
+        self._checks_costly = True
+        try:
+            with self._role.aside(*{request.model for request in requests}):
+                return with_known(requests, learners, now())
+        except Exception:
+            logger.exception("check in advance failed, admission checks again")
+            return requests
+        finally:
+            self._checks_costly = False
+
+    @property
+    def most_bytes(self) -> int | None:
+        """The bytes of the largest request that may begin; None if any may.
+
+        While one is checked aside, no other that takes long to check is taken from the queue.
+        """
+        return COSTLY_BYTES if self._checks_costly else None
 
     def refuse(self, model: Model, reply: Reply) -> None:
         """Refuse an order for another revision, once a commit proves that ours is current."""

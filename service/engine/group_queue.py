@@ -41,7 +41,8 @@ class GroupQueue(Generic[T]):
     Args:
         most_samples: bound on the samples that wait. An item that exceeds a bound by itself is
             accepted when the queue is empty. Each owner may use half of a bound; a larger item is
-            accepted when none of the owner's items wait.
+            accepted when none of the owner's items wait, and counts as that half, so that it keeps
+            nobody else's items out.
         most_bytes: bound on the bytes of these samples.
         group_samples: bound on the samples of a group, unless its only item has more.
 
@@ -56,8 +57,11 @@ class GroupQueue(Generic[T]):
         self._items: deque[_Item[T]] = deque()  # oldest first
         # owner -> the samples and bytes of its items, but for those that are `alone`
         self._shares: dict[Hashable, tuple[int, int]] = {}
+        self._half_samples, self._half_bytes = -(-most_samples // 2), -(-most_bytes // 2)
         self._samples = 0  # of all items
         self._bytes = 0
+        # What owners' items have beyond half of the bounds: it counts towards no bound.
+        self._excess_samples = self._excess_bytes = 0
         self._closed = False
         # True while every item was put with `deferred` and `release` was not called since.
         self._deferred = False
@@ -85,14 +89,20 @@ class GroupQueue(Generic[T]):
             deferred: whether it may stay until `release`, or until an item that is not deferred.
         """
         with self._changed:
+            counted_samples, counted_bytes = samples, n_bytes
             if not alone:
                 self._check_share(owner, samples, n_bytes)
-            if samples and self._samples and self._samples + samples > self._most_samples:
+                if owner is not None:
+                    counted_samples = min(samples, self._half_samples)
+                    counted_bytes = min(n_bytes, self._half_bytes)
+            waiting = self._samples - self._excess_samples
+            if samples and waiting and waiting + counted_samples > self._most_samples:
                 raise QueueFull(
                     f"{self._samples} samples wait to be learned, at most "
                     f"{self._most_samples} may; try again"
                 )
-            if n_bytes and self._bytes and self._bytes + n_bytes > self._most_bytes:
+            waiting = self._bytes - self._excess_bytes
+            if n_bytes and waiting and waiting + counted_bytes > self._most_bytes:
                 raise QueueFull(
                     f"{self._bytes} bytes of samples wait to be learned, at most "
                     f"{self._most_bytes} may; try again"
@@ -158,6 +168,7 @@ class GroupQueue(Generic[T]):
         self,
         busy: Collection[Hashable] = (),
         may_begin: Callable[[Hashable], bool] = lambda _: True,
+        most_bytes: int | None = None,
     ) -> list[T]:
         """Return the items that wait, up to the size of a group; [] if none may be taken.
 
@@ -165,9 +176,10 @@ class GroupQueue(Generic[T]):
             busy: owners whose items stay in the queue.
             may_begin: whether an `alone` item of this owner may be taken now. If not, it stays, and
                 so do the owner's items behind it.
+            most_bytes: of an item that may be taken; a larger one stays in the same way.
         """
         group, staying = list[T](), list[_Item[T]]()
-        blocked = set[Hashable]()  # owners with an `alone` item that may not begin yet
+        blocked = set[Hashable]()  # owners with an item that may not begin yet
         taken, ends = 0, False
         with self._changed:
             if self._deferred and not self._closed:
@@ -175,6 +187,7 @@ class GroupQueue(Generic[T]):
             while self._items and taken < self._group_samples and not ends:
                 item = self._items.popleft()
                 waits = item.alone and not may_begin(item.owner)
+                waits = waits or (most_bytes is not None and item.n_bytes > most_bytes)
                 if waits and item.owner is not None:
                     blocked.add(item.owner)
                 if waits or item.owner in busy or item.owner in blocked:
@@ -209,6 +222,12 @@ class GroupQueue(Generic[T]):
             return
         own_samples, own_bytes = self._shares.get(owner, (0, 0))
         share = own_samples + samples, own_bytes + n_bytes
+        if own_samples > self._half_samples or share[0] > self._half_samples:
+            half = self._half_samples
+            self._excess_samples += max(share[0] - half, 0) - max(own_samples - half, 0)
+        if own_bytes > self._half_bytes or share[1] > self._half_bytes:
+            half = self._half_bytes
+            self._excess_bytes += max(share[1] - half, 0) - max(own_bytes - half, 0)
         if any(share):
             self._shares[owner] = share
         else:

@@ -27,7 +27,10 @@ from wolfstream.solver.prepare.named_rows import Rows, form_of, joined, n_rows
 
 
 class LabelRequest(NamedTuple):
-    """One client's labels for predicted rows, which a head learns; see `LearnRequest`."""
+    """One client's labels for predicted rows, which a head learns; see `LearnRequest`.
+
+    known: what becomes of the labels, if they are the first of their group and it was looked up.
+    """
 
     model: Model
     head: HeadName
@@ -35,6 +38,7 @@ class LabelRequest(NamedTuple):
     waiter: "asyncio.Future[Answer]"
     submitted: float
     expected: tuple[Revision, ...] = ()
+    known: "LabelOutcomes | None" = None
 
     @property
     def size(self) -> int:
@@ -122,6 +126,12 @@ class LabelJoiner:
         # first row of a request -> its predictions and rows. Labels may come for the rows of
         # several requests in turn, and none is to be decoded twice.
         self._decoded: dict[int, tuple[PredictedRows, Rows]] = {}
+
+    def outcomes(self, request: LabelRequest) -> LabelOutcomes:
+        """Return what becomes of a request's labels, after those before it. Raises Invalid."""
+        if request.known is not None and not self._drafted:
+            return request.known
+        return self.look_up(request.labels)
 
     def look_up(self, labels: LateLabels) -> LabelOutcomes:
         """Return what becomes of labels, after those that were taken before. Raises Invalid."""

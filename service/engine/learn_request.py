@@ -3,6 +3,7 @@
 from typing import Any, NamedTuple, TypeAlias
 
 from wolfstream.service.engine.waiter import Waiter
+from wolfstream.service.model.draft import NextForm
 from wolfstream.service.model.live import Model
 from wolfstream.service.model.revision import Revision
 from wolfstream.service.samples.validation import Samples
@@ -31,6 +32,7 @@ class LearnRequest(NamedTuple):
         expected: revisions, one of which the model must be at; () for any.
         record: the samples as the log has them, if they came so; None if they are still to be
             encoded.
+        known: what the samples make of the model's rows, if it was computed in advance.
     """
 
     model: Model
@@ -42,6 +44,7 @@ class LearnRequest(NamedTuple):
     durable: Waiter | None = None
     expected: tuple[Revision, ...] = ()
     record: bytes | None = None
+    known: NextForm | None = None
 
     @property
     def size(self) -> int:

@@ -4,7 +4,7 @@ import asyncio
 from collections.abc import Callable
 from typing import Any, NamedTuple, TypeAlias
 
-from wolfstream.service.engine.group_learning import GroupRequest
+from wolfstream.service.engine.costly_requests import GroupRequest
 from wolfstream.service.model.live import Model
 
 

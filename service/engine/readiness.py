@@ -2,14 +2,19 @@
 
 import asyncio
 
+import numpy as np
+
 from wolfstream.service.engine.phase import Phase
 from wolfstream.service.engine.warm_up import WarmUp
 from wolfstream.service.errors import NotReady
 from wolfstream.service.model.live import Model
 from wolfstream.service.spec.model import ModelSpec
-from wolfstream.solver.prepare.named_rows import Rows
-from wolfstream.solver.prepare.row_form import AnotherKind
-from wolfstream.solver.prepare.schema import Misfit
+from wolfstream.solver.prepare.named_rows import Rows, n_entries, n_rows, rows_between
+from wolfstream.solver.prepare.row_form import AnotherKind, RowForm
+from wolfstream.solver.prepare.schema import SETTLING, Misfit
+
+# Values that are read in some milliseconds, so that another thread is not worth its while.
+_INLINE_ENTRIES = 1 << 10
 
 
 class Readiness:
@@ -70,9 +75,7 @@ class Readiness:
         """
         if self.complete:
             return
-        learned_sparse = model.published.rows.form.sparse
-        sparse = learned_sparse if rows is None else become_sparse(model, rows)
-        await self.compiled_for(model.spec, sparse, seconds)
+        await self.compiled_for(model.spec, await become_sparse(model, rows), seconds)
 
     async def compiled_for(
         self, spec: ModelSpec, sparse: bool, seconds: float | None = None
@@ -94,9 +97,24 @@ class Readiness:
         self._phase.check_readable()
 
 
-def become_sparse(model: Model, rows: Rows) -> bool:
-    """Return whether heads will get rows as sparse ones, as far as can be known in advance."""
+async def become_sparse(model: Model, rows: Rows | None) -> bool:
+    """Return whether heads will get rows as sparse ones, as far as can be known in advance.
+
+    Args:
+        model: that the rows are for.
+        rows: of a request; None for rows of the kind that the model has learned.
+    """
+    form = model.published.rows.form
+    if rows is None or isinstance(rows, np.ndarray) or form.sparse or form.settled:
+        return form.sparse
+    first = rows_between(rows, 0, min(n_rows(rows), SETTLING))  # no later one can decide it
+    if n_entries(first) <= _INLINE_ENTRIES:
+        return _is_sparse_after(form, first)
+    return await asyncio.to_thread(_is_sparse_after, form, first)
+
+
+def _is_sparse_after(form: RowForm, rows: Rows) -> bool:
     try:
-        return model.published.rows.form.after(rows).sparse
+        return form.after(rows).sparse
     except (Misfit, AnotherKind):  # the rows will be refused
         return False

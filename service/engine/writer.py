@@ -18,7 +18,8 @@ from typing import Any
 from wolfstream.service.diagnostics.metrics import Metrics
 from wolfstream.service.engine.challengers import Challengers
 from wolfstream.service.engine.commits import Commits
-from wolfstream.service.engine.group_learning import Acknowledge, GroupLearning, GroupRequest
+from wolfstream.service.engine.costly_requests import GroupRequest
+from wolfstream.service.engine.group_learning import Acknowledge, GroupLearning
 from wolfstream.service.engine.history import History
 from wolfstream.service.engine.kept_fit import keep_fit
 from wolfstream.service.engine.leading import Leading, RunInOrder
@@ -235,6 +236,11 @@ class Writer:
         Some may have been handed over: the clients of their last commits still wait for an answer.
         """
         return self._learning.busy
+
+    @property
+    def most_bytes(self) -> int | None:
+        """The bytes of the largest request that may begin; None if any may."""
+        return self._learning.most_bytes
 
     @property
     def can_go_on(self) -> bool:

@@ -129,7 +129,8 @@ class WriterThread:
         with self._writer.role.step():
             if self._ended.is_set():
                 return True
-            group = self._queue.take(self._writer.busy, self._writer.may_begin_order)
+            writer = self._writer
+            group = self._queue.take(writer.busy, writer.may_begin_order, writer.most_bytes)
             try:
                 if group:
                     self._writer.begin(group, _STEP_SECONDS)

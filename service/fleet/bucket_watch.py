@@ -76,8 +76,9 @@ async def _pass_on(
         try:
             entry = await watcher.updates(silent_seconds)  # type: ignore[no-untyped-call]
         except nats.errors.TimeoutError:
-            if await asyncio.wait_for(refresh(), _REFRESH_SECONDS):
-                return
+            async with asyncio.timeout(_REFRESH_SECONDS):
+                if await refresh():
+                    return
         else:
             if entry is not None:
                 take(entry)

@@ -16,7 +16,7 @@ from wolfstream.service.heads.hits import Hits
 from wolfstream.service.heads.online_learner import ClassLearner, LearnerView, Relearn
 from wolfstream.service.samples.labels import Label
 from wolfstream.service.samples.validation import Costs, Samples
-from wolfstream.solver.arrays import Float64Array
+from wolfstream.solver.arrays import Float64Array, to_lists
 from wolfstream.solver.calibration.classes import ClassCalibration
 from wolfstream.solver.calibration.costs import cheapest
 from wolfstream.solver.rows.matrix import Matrix, take_rows
@@ -122,7 +122,7 @@ class ClassificationView(NamedTuple):
     def _predictions(self, head_answer: HeadAnswer) -> Predictions:
         classes = self.classes
         labels = [classes[code] for code in head_answer.prediction.tolist()]
-        return Predictions(labels, head_answer.decisions[0].tolist(), head_answer)
+        return Predictions(labels, to_lists(head_answer.decisions[0]), head_answer)
 
     def contests(self, head_answer: HeadAnswer) -> list[Contest]:
         """See `HeadView`."""
@@ -140,7 +140,7 @@ class ClassificationView(NamedTuple):
 
     def probabilities(self, head_answer: HeadAnswer) -> dict[str, Any]:
         """See `HeadView`."""
-        return {"probability": self._probability(head_answer).tolist()}
+        return {"probability": to_lists(self._probability(head_answer))}
 
     def covering(self, head_answer: HeadAnswer, confidence: float) -> dict[str, Any]:
         """See `HeadView`."""
@@ -156,7 +156,7 @@ class ClassificationView(NamedTuple):
         codes, expected = cheapest(self._probability(head_answer), cost)
         return {
             "prediction": [self.classes[code] for code in codes.tolist()],
-            "expected_cost": expected.tolist(),
+            "expected_cost": to_lists(expected),
         }
 
     def _probability(self, head_answer: HeadAnswer) -> Float64Array:

@@ -50,6 +50,33 @@ class Limits(NamedTuple):
     memory: ModelMemory | None = None
 
 
+class NextForm(NamedTuple):
+    """A form after more rows, which was computed before they are added to a draft.
+
+    Attributes:
+        before: the form.
+        after: the form after the rows; `before` if they are refused.
+        rows: by the form after them; None if they are refused.
+        refusal: why they are refused.
+    """
+
+    before: RowForm
+    after: RowForm
+    rows: Rows | TableRows | None
+    refusal: Misfit | AnotherKind | None = None
+
+
+def next_form(form: RowForm, rows: Rows) -> NextForm:
+    """Return the form after rows; for very many values it takes seconds."""
+    try:
+        form.check_room(rows)
+        after, by_form = _after(form, rows)
+    except (Misfit, AnotherKind) as error:
+        return NextForm(form, form, None, error)
+    _columns_of(after)  # what follows from many columns is computed once
+    return NextForm(form, after, by_form)
+
+
 class Draft:
     """A learner's state after requests that were checked, and are not written yet.
 
@@ -74,10 +101,21 @@ class Draft:
         """Raise AnotherState unless the next request finds the model at one of these revisions."""
         check_revision(self._learner.model.name, self._learner.epoch, self.sequence, expected)
 
-    def add(self, head: HeadName, samples: Samples, expected: Collection[Revision] = ()) -> None:
+    def add(
+        self,
+        head: HeadName,
+        samples: Samples,
+        expected: Collection[Revision] = (),
+        known: NextForm | None = None,
+    ) -> None:
         """Add the samples of another request, or refuse them.
 
-        expected: see `check`.
+        Args:
+            head: that the samples were posted to.
+            samples: of the request.
+            expected: see `check`.
+            known: of the rows of the samples, if it was computed; it is used if the form is still
+                the one before.
 
         Raises AnotherState, NoSuchHead, InvalidSamples, ModelsFull; the draft is then as it was
         before.
@@ -90,12 +128,13 @@ class Draft:
             raise NoSuchHead(f"the spec of model {name!r} has null for {head}")
         if spec.classes is not None:
             self._check_declared(spec.classes, samples.y)
-        self._check_texts(_columns_with_texts(samples.X))
-        try:
-            self._form.check_room(samples.X)
-            form, rows = _after(self._form, samples.X)
-        except (Misfit, AnotherKind) as error:
-            raise not_fitting(samples.X, error, suggest=self._may_suggest()) from None
+        self._check_texts(columns_with_texts(samples.X))
+        if known is None or known.before is not self._form:
+            known = next_form(self._form, samples.X)
+        form, rows = known.after, known.rows
+        if rows is None:
+            assert known.refusal is not None
+            raise not_fitting(samples.X, known.refusal, suggest=self._may_suggest())
         if isinstance(rows, TableRows):
             rows = rows.cells if spec.prepare is not None else form.encoded(rows)
         samples = samples._replace(X=rows)
@@ -236,7 +275,7 @@ class Draft:
 
         columns: their number. A model of a file may have more, and keeps them.
         """
-        if columns <= MOST_TEXT_COLUMNS or columns <= _text_columns(self._form):
+        if not has_too_many(columns, self._form):
             return
         detail = (
             f"has {columns} columns of texts, and a model takes {MOST_TEXT_COLUMNS} at most: leave "
@@ -284,11 +323,16 @@ def _columns_of(form: RowForm) -> tuple[int, int]:
     return form.prepared_width or 0, len(form.crossed_columns)
 
 
-def _columns_with_texts(rows: Rows) -> int:
+def columns_with_texts(rows: Rows) -> int:
     """Return how many columns of a table have any text; cheap, so that it can be checked first."""
     if not isinstance(rows, Cells) or not rows.texts:
         return 0
     return int((rows.text != NO_TEXT).any(axis=0).sum())
+
+
+def has_too_many(columns: int, form: RowForm) -> bool:
+    """Return whether so many columns of texts are refused by a model of this form."""
+    return columns > MOST_TEXT_COLUMNS and columns > _text_columns(form)
 
 
 def _text_columns(form: RowForm) -> int:

@@ -25,7 +25,7 @@ from wolfstream.service.model.pending import WAITING_ROWS, Pending
 from wolfstream.service.model.published import ModelView
 from wolfstream.service.model.saved_rows import restored_rows, saved_rows
 from wolfstream.service.samples.predicted import JoinedRows, PredictedRows
-from wolfstream.service.samples.tasks import Targets, task_of
+from wolfstream.service.samples.tasks import TASKS, Targets, task_of
 from wolfstream.service.samples.validation import Samples
 from wolfstream.service.spec.heads import HeadName
 from wolfstream.service.spec.stored import read_stored_spec
@@ -302,7 +302,8 @@ class Learner:
             self.losses = saved or RecentLosses(self.sequence, self.epoch)
         self._followed = plain.get("following")
         if self.pending is not None:
-            self.pending.restore(arrays, missing=self.model.spec.prepare is not None)
+            spec = self.model.spec
+            self.pending.restore(arrays, spec.prepare is not None, TASKS[spec.task])
         self.show_pending()
         self.model.snapshot_sequence = self.sequence
 

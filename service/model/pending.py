@@ -26,6 +26,7 @@ from wolfstream.service.samples.predicted import (
     decode_rows,
     from_prediction_record,
 )
+from wolfstream.service.samples.tasks import Task
 from wolfstream.service.spec.pending import PendingSpec
 from wolfstream.solver.prepare.named_rows import Rows
 
@@ -221,10 +222,13 @@ class Pending:
         packer.pack([(i, *label) if label else (i,) for i, label in self._ids.settled()])
         return {WAITING_ROWS: np.frombuffer(packer.getbuffer(), np.uint8)}
 
-    def restore(self, arrays: Mapping[str, NDArray[Any]], missing: bool) -> None:
+    def restore(self, arrays: Mapping[str, NDArray[Any]], missing: bool, task: Task) -> None:
         """Take a state; only before any row has come.
 
-        missing: whether values of rows may be missing.
+        Args:
+            arrays: of the state.
+            missing: whether values of rows may be missing.
+            task: of the model.
 
         Raises ValueError, TypeError.
         """
@@ -238,7 +242,16 @@ class Pending:
             n_ids = len(set(predicted.ids))
             if not n == n_ids == len(predicted.ids) == len(predicted.prediction) == len(gone):
                 raise ValueError("rows that wait do not have as many ids and predictions")
+            if not task.are_answers(predicted.prediction):
+                raise ValueError("rows that wait have predictions that no model makes")
             self._add(predicted, record, bytearray(gone))
+        labelled_rows = [LabelledRow(*labelled) for _, *labelled in settled if labelled]
+        for labels in (
+            [row.y for row in labelled_rows],
+            [row.prediction for row in labelled_rows],
+        ):
+            if not task.are_answers(labels):
+                raise ValueError("rows that have labels have none that a model learns")
         self._ids.settle(
             {
                 row_id: LabelledRow(*labelled) if labelled else "expired"

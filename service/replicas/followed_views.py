@@ -96,7 +96,8 @@ class FollowedViews:
                 except Exception:  # the next attempt may succeed
                     logger.exception("leader lookup failed, views may be stale")
                 with contextlib.suppress(TimeoutError):
-                    await asyncio.wait_for(self._wake.wait(), _LOOK_SECONDS)
+                    async with asyncio.timeout(_LOOK_SECONDS):
+                        await self._wake.wait()
                 self._wake.clear()
         finally:
             for task in (*self._requesting.values(), *self._leading.values()):

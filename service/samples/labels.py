@@ -85,6 +85,11 @@ def key(label: Label) -> LabelKey:
     return key_of(label)
 
 
+def are_answers(values: Sequence[Any]) -> bool:
+    """Return whether values can be labels."""
+    return not any(map(_problem, values))
+
+
 def losses(prediction: Sequence[Any], y: list[Label]) -> Float64Array:
     """Return 0 or 1 for each prediction (true is not 1); NaN where there is none."""
     pairs = zip(prediction, y, strict=True)

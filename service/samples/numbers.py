@@ -94,6 +94,11 @@ def key(number: float) -> float:
     return number
 
 
+def are_answers(values: Sequence[Any]) -> bool:
+    """Return whether values can be numbers, or predictions of them, which may be missing."""
+    return all(y is None or (type(y) in NUMERIC and math.isfinite(y)) for y in values)
+
+
 def losses(prediction: Sequence[Any], y: Float64Array) -> Float64Array:
     """Return the absolute error of each prediction; NaN where there is none."""
     return np.abs(np.array([np.nan if p is None else p for p in prediction], np.float64) - y)

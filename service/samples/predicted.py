@@ -10,8 +10,9 @@ from numpy.typing import NDArray
 from wolfstream.service.samples.ids import RowId
 from wolfstream.service.samples.record import from_record, to_record
 from wolfstream.service.samples.validation import Samples
+from wolfstream.service.samples.values import name_problem, value_problem
 from wolfstream.solver.arrays import Float64Array
-from wolfstream.solver.prepare.cells import Cells
+from wolfstream.solver.prepare.cells import NO_TEXT, Cells
 from wolfstream.solver.prepare.named_rows import NamedRows, Rows, n_rows
 
 _NO_TARGETS: Float64Array = np.empty(0)
@@ -80,26 +81,45 @@ def check_whole(X: Rows, missing: bool) -> None:
     """Raise ValueError for rows whose parts do not fit each other; see `checked_rows`."""
     numbers: Float64Array
     if isinstance(X, NamedRows):
-        numbers, entries = X.value, len(X.value)
-        whole = int(X.lengths.sum()) == entries == len(X.place)
-        whole &= len(X.text) in ({entries} if len(X.texts) else {0})
-        whole &= _below(X.place, len(X.names)) and _below(X.text, len(X.texts))
+        numbers, whole = X.value, _are_whole_names(X)
     elif isinstance(X, Cells):
         numbers = X.numbers
-        whole = X.numbers.ndim == 2 and _n_names(X) == X.numbers.shape[1]
-        whole &= _below(X.text, len(X.texts))
+        whole = X.numbers.ndim == 2 and X.numbers.shape[1] > 0
+        whole = whole and (X.names is None or len(X.names) == X.numbers.shape[1])
     else:
-        numbers, whole = X, X.ndim == 2
+        numbers, whole = X, X.ndim == 2 and X.shape[1] > 0
+    if not isinstance(X, np.ndarray):
+        whole = whole and _are_names(X.names or ()) and _are_texts(X, numbers)
     if not whole or not (~np.isinf(numbers) if missing else np.isfinite(numbers)).all():
         raise ValueError("kept rows are not whole")
 
 
-def _n_names(X: Cells) -> int:
-    return X.numbers.shape[1] if X.names is None else len(X.names)
+def _are_whole_names(X: NamedRows) -> bool:
+    """Return whether each row by name has its entries, each under a name of its own."""
+    entries, names = len(X.value), max(len(X.names), 1)
+    if not int(X.lengths.sum()) == entries == len(X.place):
+        return False
+    row = np.repeat(np.arange(len(X.lengths)), X.lengths)
+    return _below(X.place, len(X.names)) and len(np.unique(row * names + X.place)) == entries
+
+
+def _are_names(names: Sequence[str]) -> bool:
+    return not any(map(name_problem, names)) and len(set(names)) == len(names)
+
+
+def _are_texts(X: NamedRows | Cells, numbers: Float64Array) -> bool:
+    """Return whether values are texts of rows, or none, and no text is a number as well."""
+    if any(type(text) is not str or value_problem(text) for text in X.texts):
+        return False
+    if not len(X.texts) and not X.text.size:
+        return True
+    is_text = X.text != NO_TEXT
+    whole = X.text.shape == numbers.shape and _below(X.text, len(X.texts))
+    return whole and bool((X.text >= NO_TEXT).all() and np.isnan(numbers[is_text]).all())
 
 
 def _below(places: NDArray[np.integer[Any]], length: int) -> bool:
-    """Return whether all places are valid indices of a list of this length."""
+    """Return whether no place is beyond a list of this length."""
     return not places.size or int(places.max()) < length
 
 

@@ -55,6 +55,9 @@ class Task(Protocol):
     def key(self, y: Any) -> Hashable:
         """Return what all spellings of one sample's y have in common."""
 
+    def are_answers(self, values: Sequence[Any]) -> bool:
+        """Return whether values can be y of samples, or predictions of them."""
+
     def losses(self, prediction: Sequence[Any], y: Any) -> Float64Array:
         """Return the loss of each prediction, (n,); NaN where there is none."""
 

@@ -148,7 +148,8 @@ class _Worker:
             # Thousands of connections may come and go: changes are reported together.
             await asyncio.sleep(_USE_SECONDS / 10)
             with contextlib.suppress(TimeoutError):
-                await asyncio.wait_for(self._use_changed.wait(), _USE_SECONDS)
+                async with asyncio.timeout(_USE_SECONDS):
+                    await self._use_changed.wait()
             self._use_changed.clear()
 
     async def _tell_counts(self) -> None:

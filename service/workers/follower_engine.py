@@ -274,7 +274,7 @@ class FollowerEngine:
 
     async def _load_for(self, model: Model, rows: RequestRows | None) -> None:
         """Load the compiled code for a prediction into this process."""
-        sparse = model.published.rows.form.sparse if rows is None else become_sparse(model, rows)
+        sparse = await become_sparse(model, rows)
         if (model, sparse) in self._loaded:
             return
         await self._compiled_for(model, rows, None)
@@ -287,8 +287,7 @@ class FollowerEngine:
         self, model: Model, rows: RequestRows | None, seconds: float | None
     ) -> None:
         if not self._state.compiled:
-            form = model.published.rows.form
-            sparse = form.sparse if rows is None else become_sparse(model, rows)
+            sparse = await become_sparse(model, rows)
             await self._calls.answer(FrameKind.COMPILED, model.id, sparse, seconds)
 
     def _load(self, parts: list[CompiledPart]) -> None:

@@ -4,9 +4,10 @@ Words of texts come apart from them, as codes: those of columns of texts, and of
 table has no place for, such as a text in a column of numbers or a name that came late.
 """
 
-from collections.abc import Iterator, Mapping, Sequence
-from itertools import chain
+from collections.abc import Collection, Iterator, Mapping, Sequence
+from itertools import chain, groupby
 from math import isnan, log1p, nan
+from operator import attrgetter
 from typing import Protocol
 
 import numpy as np
@@ -21,7 +22,6 @@ from wolfstream.solver.prepare.kinds.judging import (
     Value,
     given_kind,
     judge,
-    like_a_time,
 )
 from wolfstream.solver.prepare.kinds.numerals import amounts, numeral, plain_number
 from wolfstream.solver.prepare.kinds.words import (
@@ -163,20 +163,31 @@ def _codes(
 
 
 def readings(
-    names: Sequence[str], rows: Sequence[Cells], fixed: Mapping[str, Kind]
+    names: Sequence[str],
+    rows: Sequence[Cells],
+    fixed: Mapping[str, Kind],
+    like_times: Collection[str],
 ) -> list[Reading]:
     """Return how columns are read that have these values in the rows.
 
-    names: of the columns; rows without names have them in this order. fixed: kinds that are given.
+    Args:
+        names: of the columns; rows without names have them in this order.
+        rows: with the values.
+        fixed: kinds that are given.
+        like_times: the names that are like those of times.
     """
-    numeric, textual = set[str](), {name for name in names if name in fixed or like_a_time(name)}
-    for cells in rows:
-        given = names if cells.names is None else cells.names
-        numeric |= {given[j] for j in np.flatnonzero(~np.isnan(cells.numbers).all(axis=0)).tolist()}
-        textual |= {given[j] for j in np.flatnonzero((cells.text != NO_TEXT).any(axis=0)).tolist()}
+    numeric, textual = set[str](), {*fixed, *like_times}
+    for given, alike in groupby(rows, attrgetter("names")):
+        given = names if given is None else given
+        with_number, with_text = np.zeros((2, len(given)), np.bool_)
+        for cells in alike:
+            with_number |= ~np.isnan(cells.numbers).all(axis=0)
+            with_text |= (cells.text != NO_TEXT).any(axis=0)
+        numeric |= {given[j] for j in np.flatnonzero(with_number).tolist()}
+        textual |= {given[j] for j in np.flatnonzero(with_text).tolist()}
     # Of columns of numbers alone, which may be very many, no value is looked at.
     values: dict[str, list[Value]] = {name: [] for name in names if name in textual}
-    for cells in rows:
+    for cells in rows if values else ():
         for j, name in enumerate(names if cells.names is None else cells.names):
             if name in values:
                 values[name] += values_in(cells, j)

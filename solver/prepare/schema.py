@@ -18,7 +18,14 @@ from numpy.typing import NDArray
 
 from wolfstream.solver.prepare.cells import MOMENT_COLUMNS, Cells
 from wolfstream.solver.prepare.columns import MOST_SLOTS, Layout, own_codes
-from wolfstream.solver.prepare.kinds.judging import EMPTY, NUMBER, Kind, Reading, reading_from_plain
+from wolfstream.solver.prepare.kinds.judging import (
+    EMPTY,
+    NUMBER,
+    Kind,
+    Reading,
+    like_a_time,
+    reading_from_plain,
+)
 from wolfstream.solver.prepare.kinds.words import words_of
 from wolfstream.solver.prepare.nearest_name import nearest_name
 
@@ -154,9 +161,19 @@ class Columns(tuple[Column, ...]):
         return tuple(column.name for column in self)
 
     @cached_property
+    def like_times(self) -> frozenset[str]:
+        """The names that are like those of times."""
+        return frozenset(filter(like_a_time, self.names))
+
+    @cached_property
     def plain(self) -> bool:
         """Whether all are of numbers, learned as they come."""
         return all(column.plain for column in self)
+
+    @cached_property
+    def only_met_numbers(self) -> bool:
+        """Whether all have had numbers, which are learned as they come: another changes none."""
+        return all(column.number and column.reading.plain for column in self)
 
     @cached_property
     def wordy(self) -> bool:

@@ -18,7 +18,7 @@ from numpy.typing import NDArray
 
 from wolfstream.solver.prepare.cells import NO_TEXT, Cells, texts_in
 from wolfstream.solver.prepare.columns import MOST_SLOTS, own_codes
-from wolfstream.solver.prepare.kinds.judging import Reading, first_order
+from wolfstream.solver.prepare.kinds.judging import Reading, first_order, like_a_time
 from wolfstream.solver.prepare.read_cells import read, readings
 from wolfstream.solver.prepare.schema import (
     MOST_LATE,
@@ -84,7 +84,8 @@ def taken(table: TableRows) -> TableRows:
 
 def _with_row(schema: Schema, row: Cells) -> Schema | None:
     """Return the schema after one more of the first rows. Raises Misfit."""
-    if row.names is not None and schema.named:
+    before = schema.columns
+    if row.names is not None and schema.named and not _has_all_names(schema, row):
         given = [name for name, has in zip(row.names, row.given[0], strict=True) if has]
         columns = _widened(schema, given, row)
         if columns is None:
@@ -92,13 +93,20 @@ def _with_row(schema: Schema, row: Cells) -> Schema | None:
         schema = schema._replace(columns=columns)
     elif not schema.columns:
         names = [str(j) for j in range(row.numbers.shape[1])]
-        pairs = zip(names, readings(names, [row], dict(schema.fixed)), strict=True)
+        pairs = zip(names, readings(names, [row], dict(schema.fixed), ()), strict=True)
         columns = Columns(Column(name, reading=reading) for name, reading in pairs)
         schema = schema._replace(columns=columns, named=False)
     head = Head((*schema.head.rows, row))
     schema = schema._replace(samples=schema.samples + 1)
     columns = _judged(schema, head) or _seen(schema, row)
-    return schema._replace(columns=_bounded(columns), head=Head() if schema.settled else head)
+    if columns is not before:
+        columns = _bounded(columns)
+    return schema._replace(columns=columns, head=Head() if schema.settled else head)
+
+
+def _has_all_names(schema: Schema, row: Cells) -> bool:
+    """Return whether a row of an array has a value under each name of the schema, and no other."""
+    return row.whole and row.names == schema.names and bool(row.given.all())
 
 
 def _judged(schema: Schema, head: Head) -> Columns | None:
@@ -110,15 +118,16 @@ def _judged(schema: Schema, head: Head) -> Columns | None:
     n = schema.samples
     if n & (n - 1) or len(head.rows) < n:
         return None
-    judged = readings(schema.names, head.rows, dict(schema.fixed))
+    like_times = schema.columns.like_times
+    judged = readings(schema.names, head.rows, dict(schema.fixed), like_times)
     if judged and all(reading.kind == "identifier" for reading in judged):
         # Something must be learned.
         judged[0] = judged[0]._replace(kind="category")
     judged = _few_within(judged)
     pairs = list(zip(schema.columns, judged, strict=True))
-    if all(column.reading == reading for column, reading in pairs):
+    if all(column.reading is reading or column.reading == reading for column, reading in pairs):
         return None
-    if all(column.reading.how == reading.how for column, reading in pairs):
+    if all(_is_read_alike(column.reading, reading) for column, reading in pairs):
         columns = Columns(
             column if column.reading == reading else column._replace(reading=reading)
             for column, reading in pairs
@@ -128,6 +137,11 @@ def _judged(schema: Schema, head: Head) -> Columns | None:
     for row in head.rows:
         columns = _seen(schema._replace(columns=columns), row)
     return columns
+
+
+def _is_read_alike(reading: Reading, other: Reading) -> bool:
+    """Return whether two readings read the same of each value; quick for the same object."""
+    return reading is other or reading.how == other.how
 
 
 def _few_within(judged: list[Reading]) -> list[Reading]:
@@ -162,7 +176,8 @@ def _widened(schema: Schema, given: list[str], row: Cells) -> Columns | None:
         raise Misfit(0, new[-1], detail)
     if not new:
         return schema.columns
-    of_new = readings(new, [row], dict(schema.fixed))
+    like_times = frozenset(filter(like_a_time, new))
+    of_new = readings(new, [row], dict(schema.fixed), like_times)
     brought = (Column(name, reading=reading) for name, reading in zip(new, of_new, strict=True))
     return Columns((*schema.columns, *brought))
 
@@ -185,6 +200,8 @@ def _seen(schema: Schema, row: Cells) -> Columns:
 
     Rows may be wide, and most change no column: one that stays is the same object.
     """
+    if not row.texts and schema.columns.only_met_numbers and row.names == schema.names:
+        return schema.columns
     columns, places = list(schema.columns), places_of(schema, row)
     row = read(columns, row, places)
     at = np.array([-1 if j is None else j for j in places], np.int64)

@@ -13,6 +13,7 @@ are limited in number.
 from collections.abc import Callable
 from typing import Any
 
+from uvicorn.protocols.utils import ClientDisconnected
 from uvicorn.protocols.websockets.websockets_sansio_impl import WebSocketsSansIOProtocol
 from websockets.frames import CloseCode, Frame
 
@@ -165,7 +166,13 @@ class BoundedStream(WebSocketsSansIOProtocol):
         return message
 
     async def send(self, message: Any) -> None:
-        """Send a message of the application."""
+        """Send a message of the application.
+
+        Raises ClientDisconnected once the stream was closed here, for what the client had sent: the
+        application may have answers left.
+        """
+        if self.close_sent and self.handshake_complete:
+            raise ClientDisconnected
         await super().send(message)
         if self.close_sent and not self.handshake_complete:
             # The stream was refused with a response. uvicorn would not recognise it as one, and

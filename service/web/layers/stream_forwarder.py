@@ -3,6 +3,7 @@
 import asyncio
 import ssl
 from collections.abc import Callable
+from contextlib import suppress
 from typing import Any
 
 from starlette.types import Receive, Scope, Send
@@ -85,13 +86,17 @@ async def forward_stream(
             await send({"type": "websocket.send", kind: frame})
     except ConnectionClosed:
         pass
+    except OSError:  # the client's stream was closed here
+        await leader.close()
+        return True
     finally:
         sending.cancel()
         watching.cancel()
     if not sending.done() or sending.cancelled():
         code = leader.close_code if leader.close_code in range(1000, 5000) else 1012
         # 1006 means that the leader is gone; it must not be sent. After 1012 clients reconnect.
-        await send({"type": "websocket.close", "code": 1012 if code == 1006 else code})
+        with suppress(OSError):
+            await send({"type": "websocket.close", "code": 1012 if code == 1006 else code})
     return True
 
 

@@ -94,6 +94,23 @@ def test_one_that_has_caught_up_waits_for_news_alone():
     run(story)
 
 
+@pytest.mark.parametrize("ticks", range(6))
+def test_a_stop_just_after_news_ends_it(ticks: int):
+    async def story(bench: Bench) -> None:
+        bench.fall_behind()
+        for _ in range(2):  # it waits for news, and for a time, from the first on
+            bench.followers.wake([bench.champion])
+            await settle()
+        bench.followers.wake([bench.champion])
+        for _ in range(ticks):
+            await asyncio.sleep(0)
+        async with asyncio.timeout(10):
+            await bench.followers.stop()
+        assert bench.ended
+
+    run(story)
+
+
 def test_its_own_turns_do_not_wake_it():
     async def story(bench: Bench) -> None:
         bench.followers.wake([bench.challenger])

@@ -267,6 +267,26 @@ class TestShares:
         assert next(queue.groups()) == [1]
         queue.put(2, 9, 90, "a")
 
+    def test_a_large_item_that_waits_leaves_half_to_others(self):
+        queue: GroupQueue[int] = GroupQueue(10, 100, 100)
+        queue.put(1, 99, 990, "a")
+        queue.put(2, 3, 30, "b")
+        with pytest.raises(QueueFull, match="half of the queue"):
+            queue.put(3, 1, 1, "a")
+        queue.put(4, 2, 20, "c")
+        with pytest.raises(QueueFull, match="104 samples wait"):
+            queue.put(5, 1, 0, "d")
+        with pytest.raises(QueueFull, match="1040 bytes of samples wait"):
+            queue.put(5, 0, 1, "d")
+        assert queue.take({"a"}) == [2, 4]
+        queue.put(6, 99, 990, "b")  # two of them are as much as there may be
+        with pytest.raises(QueueFull):
+            queue.put(7, 1, 1, "d")
+        assert queue.take({"b"}) == [1]
+        queue.put(8, 5, 50, "d")
+        assert drained(queue) == [[6, 8]]
+        assert queue.waiting()[:2] == (0, 0)
+
     def test_orders_are_nobodys(self):
         queue: GroupQueue[int] = GroupQueue(10, 100, 1)
         for item in range(10):
@@ -282,6 +302,14 @@ class TestBusyOwners:
         assert queue.take({"a"}) == []
         assert queue.waiting()[:2] == (2, 20)
         assert queue.take() == [1, 3]
+
+    def test_what_is_too_large_now_stays_and_so_does_what_is_behind_it(self):
+        queue: GroupQueue[int] = GroupQueue(100, 10**6, 100)
+        for item, owner, n_bytes in ((1, "a", 10), (2, "b", 99), (3, "b", 1), (4, "a", 10)):
+            queue.put(item, 1, n_bytes, owner)
+        assert queue.take(most_bytes=98) == [1, 4]
+        assert queue.take(most_bytes=98) == []
+        assert queue.take() == [2, 3]
 
     def test_what_comes_alone_is_a_group_of_its_own(self):
         queue: GroupQueue[int] = GroupQueue(100, 10**6, 100)

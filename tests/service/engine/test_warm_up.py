@@ -33,8 +33,11 @@ from wolfstream.service.native.compile_cache import compile_once, is_complete, m
 from wolfstream.service.settings import Settings
 from wolfstream.service.spec.model import ModelSpec
 from wolfstream.service.storage.data_directory import open_storage
+from wolfstream.solver.prepare.cells import cells_of_numbers
 from wolfstream.solver.prepare.columns import Preparation
-from wolfstream.solver.prepare.named_rows import named_rows
+from wolfstream.solver.prepare.named_rows import Rows, n_rows, named_rows
+from wolfstream.solver.prepare.row_form import RowForm
+from wolfstream.solver.prepare.schema import SETTLING
 
 SPARSE = ModelSpec.model_validate({"prepare": {"named": "sparse"}})
 LINEAR = read_papers_spec({"kernel": {"type": "linear"}})
@@ -344,6 +347,31 @@ def test_sparse_rows_wait_and_arrays_and_tables_do_not(process: Compiling, tmp_p
         await engine.stop()
 
     asyncio.run(run())
+
+
+@pytest.mark.usefixtures("compiled")
+def test_wide_first_rows_are_looked_at_beside_the_event_loop(
+    process: Compiling, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    looked, after = list[tuple[bool, int]](), RowForm.after
+
+    def watched(form: RowForm, rows: Rows) -> RowForm:
+        looked.append((threading.current_thread() is threading.main_thread(), n_rows(rows)))
+        return after(form, rows)
+
+    monkeypatch.setattr(RowForm, "after", watched)
+
+    async def run() -> None:
+        engine = Engine(Settings(data=tmp_path), open_storage(tmp_path), warm_up(process), {})
+        await engine.ready
+        model, _ = await engine.orders.create("m", ModelSpec())
+        for shape in ((1, 7), (3, 3000), (1000, 7)):
+            table = cells_of_numbers(tuple(f"c{k}" for k in range(shape[1])), np.ones(shape))
+            await asyncio.wait_for(engine.readiness.compiled(model, table), 10)
+        await engine.stop()
+
+    asyncio.run(run())
+    assert looked == [(True, 1), (False, 3), (True, SETTLING)]
 
 
 def test_a_complete_cache_needs_no_process(monkeypatch: pytest.MonkeyPatch) -> None:

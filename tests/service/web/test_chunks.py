@@ -1,15 +1,22 @@
 """Answers that are written chunk by chunk."""
 
 import asyncio
-from collections.abc import Callable, Iterator
-from typing import Any
+from collections.abc import Awaitable, Callable, Iterator
+from typing import Any, TypeVar
 
 import msgpack
 import pytest
 from pydantic_core import to_json
 
-from wolfstream.service.web.formats.chunks import join_chunks, json_chunks, msgpack_chunks, n_values
+from wolfstream.service.web.formats.chunks import (
+    ChunkedResponse,
+    join_chunks,
+    json_chunks,
+    msgpack_chunks,
+)
+from wolfstream.service.web.formats.memory import MemoryBudget
 
+T = TypeVar("T")
 MANY = 20_000
 ANSWERS: list[dict[str, Any]] = [
     {},
@@ -38,25 +45,43 @@ def test_no_chunk_is_large(answer: dict[str, Any], chunks_of: Callable[[Any], It
     assert max(map(len, chunks)) < sum(map(len, chunks)) / 3
 
 
+async def with_turns(work: Awaitable[T]) -> tuple[T, int]:
+    """Return what some work gives, and how many turns another task had meanwhile."""
+    turns = 0
+
+    async def other() -> None:
+        nonlocal turns
+        while True:
+            turns += 1
+            await asyncio.sleep(0)
+
+    task = asyncio.create_task(other())
+    result = await work
+    task.cancel()
+    return result, turns
+
+
 def test_others_come_between_the_pieces_of_a_frame():
-    async def count() -> tuple[bytes, int]:
-        turns = 0
-
-        async def other() -> None:
-            nonlocal turns
-            while True:
-                turns += 1
-                await asyncio.sleep(0)
-
-        task = asyncio.create_task(other())
-        written = await join_chunks(json_chunks(ANSWERS[3]))
-        task.cancel()
-        return written, turns
-
-    written, turns = asyncio.run(count())
+    written, turns = asyncio.run(with_turns(join_chunks(json_chunks(ANSWERS[3]))))
     assert written == to_json(ANSWERS[3])
     assert turns > 5
 
 
-def test_rows_count_by_their_values():
-    assert n_values(ANSWERS[3]) == 4 * MANY + 3
+def test_others_come_between_the_pieces_of_a_response_that_is_read_at_once():
+    sent = list[bytes]()
+
+    async def send(message: Any) -> None:
+        sent.append(message.get("body", b""))
+
+    async def receive() -> Any:
+        await asyncio.Event().wait()
+
+    async def respond() -> None:
+        chunks = json_chunks(ANSWERS[3])
+        lease = MemoryBudget(1 << 30).lease()
+        response = ChunkedResponse(chunks, 200, {}, "application/json", lease)
+        await response({"type": "http", "asgi": {"spec_version": "2.3"}}, receive, send)
+
+    _, turns = asyncio.run(with_turns(respond()))
+    assert b"".join(sent) == to_json(ANSWERS[3])
+    assert turns > 5

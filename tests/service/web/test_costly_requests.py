@@ -5,7 +5,7 @@ import os
 import threading
 import time
 from collections.abc import Iterator
-from contextlib import closing, contextmanager
+from contextlib import closing, contextmanager, suppress
 from pathlib import Path
 from typing import Any
 
@@ -83,6 +83,32 @@ def test_repeated_names_are_refused_at_once_and_the_server_stops(server: ServerP
         began = time.monotonic()
         assert own.terminate() == 0
         assert time.monotonic() - began < 10 * SOON
+
+
+def test_large_requests_of_one_model_leave_room_to_others(tmp_path: Path):
+    rows = [[float(i % 7), float(i % 5)] for i in range(3000)]
+    body = json.dumps({"x": rows, "y": [0, 1] * 1500})
+
+    def learn(url: str) -> None:
+        with httpx.Client(base_url=url, timeout=60) as own, suppress(httpx.TransportError):
+            while own.post("/v1/models/m/samples", content=body).status_code == 503:
+                pass  # the other request has not been begun
+
+    with closing(ServerProcess(tmp_path / "data", queue_samples=64).start()) as own:
+        attack = [threading.Thread(target=learn, args=(own.url,)) for _ in range(2)]
+        with httpx.Client(base_url=own.url, timeout=60) as client:
+            for name, spec in (("m", {}), ("other", LIGHT)):
+                client.put(f"/v1/models/{name}", json=spec).raise_for_status()
+            for thread in attack:
+                thread.start()
+            while "wolfstream_queue_samples 3000.0" not in client.get("/metrics").text:
+                assert all(thread.is_alive() for thread in attack)
+            answer = client.post("/v1/models/other/asset", json={"x": [1.0], "y": 1})
+            assert answer.status_code == 200, answer.text
+            assert client.get("/v1/models/m").json()["sequence"] < 6000
+        own.kill()
+        for thread in attack:
+            thread.join()
 
 
 def test_unknown_columns_of_a_prediction_hold_nothing_up(

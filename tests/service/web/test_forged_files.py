@@ -1,17 +1,20 @@
 """Forged model files over HTTP: each is refused, or is a model that answers and learns on."""
 
 import json
+import math
 import os
 from collections import Counter
 from collections.abc import Iterator
 from typing import Any
 
 import httpx
+import msgpack
 import numpy as np
 import pytest
 
 from tests.service.forging import Forgery, forged, state_of, streams
 from tests.service.process import ServerProcess
+from wolfstream.service.samples.predicted import from_prediction_record, to_prediction_record
 from wolfstream.service.storage.snapshot_format import encode_state
 
 SEED = int(os.environ.get("HARD_SEED", "20261126"))
@@ -29,6 +32,87 @@ def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[ServerProcess]:
 def test_a_forged_file_is_refused_or_a_model(server: ServerProcess) -> None:
     told = campaign(server, 150, SEED)
     assert told["refused"] > told["accepted"] > 0
+
+
+NAMES, NAN = ["degrees", "side"], math.nan
+
+
+def _named(names: Any, place: list[int], value: list[float], texts: Any, text: list[int]) -> Any:
+    """A row by name as a record has it."""
+    parts = np.array([2], "<u4"), np.array(place, "<u4"), np.array(value, "<f8")
+    return [names, *(part.tobytes() for part in parts), texts, np.array(text, "<i4").tobytes(), b""]
+
+
+def _cells(names: Any, texts: Any, text: list[int]) -> Any:
+    """A row of a table as a record has it."""
+    numbers = np.array([1.0, NAN], "<f8").tobytes()
+    return [names, [1, 2], numbers, texts, np.array(text, "<i4").tobytes(), b""]
+
+
+ROWS: dict[str, Any] = {
+    "a place before the first text": _named(NAMES, [0, 1], [1.0, NAN], ["north"], [-1, -9]),
+    "a name twice in a row": _named(NAMES, [0, 0], [1.0, NAN], ["north"], [-1, 0]),
+    "equal names": _named(["side", "side"], [0, 1], [1.0, NAN], ["north"], [-1, 0]),
+    "names that are none": _named([None, [1]], [0, 1], [1.0, NAN], ["north"], [-1, 0]),
+    "a long name": _named(["side", "x" * 9999], [0, 1], [1.0, NAN], ["north"], [-1, 0]),
+    "a text that is none": _named(NAMES, [0, 1], [1.0, NAN], [5], [-1, 0]),
+    "a text and a number": _named(NAMES, [0, 1], [1.0, 2.0], ["north"], [-1, 0]),
+    "cells before the first text": _cells(NAMES, ["north"], [-1, -9]),
+    "columns of one name": _cells(["side", "side"], ["north"], [-1, 0]),
+    "columns without names": _cells([1, 2], ["north"], [-1, 0]),
+    "texts of cells that are none": _cells(NAMES, [7], [-1, 0]),
+    "no columns": [[1, 0], b"", b""],
+}
+ANSWERS = {"a table": (None, [1], math.inf, {"a": 1}), "numbers": ([1], "warm", NAN, math.inf)}
+
+
+def _waiting(name: str, row: Any = None, **changed: Any) -> bytes:
+    """A model's file with one row that waits, or none: its rows, or parts of it, are changed."""
+    state = state_of(name)
+    numbers, ((record, _),), settled = msgpack.unpackb(state.arrays["pending"].tobytes())
+    predicted = from_prediction_record(record)
+    rows = predicted.rows if row is None else msgpack.packb(row)
+    n = len(predicted.ids) if row is None else 1
+    predicted = predicted._replace(
+        ids=predicted.ids[:n], rows=rows, prediction=predicted.prediction[:n]
+    )._replace(**changed)
+    packed = msgpack.packb([numbers, [[to_prediction_record(predicted), bytes(n)]], settled])
+    arrays = {**state.arrays, "pending": np.frombuffer(packed, np.uint8)}
+    return b"".join(encode_state(state._replace(arrays=arrays)))
+
+
+def _upload(client: httpx.Client, content: bytes) -> httpx.Response:
+    return client.put("/v1/models/w/state", content=content, headers=OCTETS)
+
+
+@pytest.mark.parametrize("what", ROWS)
+def test_rows_that_no_request_brings_do_not_wait(server: ServerProcess, what: str) -> None:
+    with httpx.Client(base_url=server.url, timeout=60) as client:
+        for name in ("a table", "default"):
+            answer = _upload(client, _waiting(name, ROWS[what]))
+            assert (answer.status_code, plain(answer)["type"]) == (
+                422,
+                "urn:wolfstream:unusable-state",
+            )
+
+
+@pytest.mark.parametrize("name", ANSWERS)
+def test_rows_that_wait_have_predictions_that_models_make(server: ServerProcess, name: str) -> None:
+    with httpx.Client(base_url=server.url, timeout=60) as client:
+        for answer in ANSWERS[name]:
+            first = from_prediction_record(
+                msgpack.unpackb(state_of(name).arrays["pending"].tobytes())[1][0][0]
+            ).prediction
+            refused = _upload(client, _waiting(name, prediction=[answer, *first[1:]]))
+            assert (refused.status_code, plain(refused)["type"]) == (
+                422,
+                "urn:wolfstream:unusable-state",
+            )
+        _upload(client, _waiting(name)).raise_for_status()
+        y = streams()[name].body(0, 1)["y"]
+        labels = client.post("/v1/models/w/labels", json={"ids": ["a"], "y": y})
+        assert plain(labels)["results"]["status"] == ["learned"]
+        client.delete("/v1/models/w").raise_for_status()
 
 
 def campaign(server: ServerProcess, files: int, seed: int) -> Counter[str]:
@@ -71,6 +155,9 @@ def _use(client: httpx.Client, name: str) -> None:
         for head in heads:
             asked = {"x": body["x"], "probability": True}
             _answered(client.post("/v1/models/m/predict", params={"head": head}, json=asked))
+    y = streams()[name].body(0, 3)["y"]
+    for ids in (["a"], ["b", 3]):
+        _answered(client.post("/v1/models/m/labels", json={"ids": ids, "y": y[: len(ids)]}))
     described = _described(client)
     assert described["status"] == "ok", described["notice"]
     _answered(client.get("/v1/models/m/learners"))

@@ -1,6 +1,7 @@
 """Streams whose clients send what costs the server far more than it costs them."""
 
 import asyncio
+import json
 import socket
 import time
 from collections.abc import Iterator
@@ -52,6 +53,20 @@ def stream(server: ServerProcess) -> Iterator[socket.socket]:
 def test_of_control_frames_ends_the_stream(stream: socket.socket, frame: bytes) -> None:
     stream.sendall((frame + MASK) * 200)
     assert b"too many pings" in all_that_comes(stream)
+
+
+@pytest.mark.parametrize("end", [b"\xf1\x80" + MASK, b"\x83\x80" + MASK, (PING + MASK) * 200])
+def test_what_ends_a_stream_with_answers_due_is_no_error(
+    server: ServerProcess, stream: socket.socket, end: bytes
+) -> None:
+    frame = json.dumps({"id": 1, "op": "predict", "x": [[1.0]] * 5_000}).encode()
+    header = b"\x81\xfe" + len(frame).to_bytes(2, "big") + MASK
+    stream.sendall((header + frame) * 20 + end)
+    all_that_comes(stream)
+    for _ in range(3):  # the stream's tasks end by then
+        httpx.get(f"{server.url}/livez").raise_for_status()
+        time.sleep(0.1)
+    assert "Exception in ASGI application" not in server.log()
 
 
 def test_of_empty_fragments_ends_the_stream(stream: socket.socket) -> None:
