@@ -9,6 +9,7 @@ from collections.abc import Callable, Hashable, Sequence
 from typing import Any, NamedTuple, TypeAlias
 
 from wolfstream.service.samples.validation import Question
+from wolfstream.solver.stream.recent_rows import KEPT
 
 
 class Answered(NamedTuple):
@@ -26,7 +27,10 @@ AnswerEach: TypeAlias = Callable[[Sequence[Question]], Sequence[Answered | Excep
 
 
 class SingleRows:
-    """The questions to a model that wait for the end of this turn. Used on one event loop."""
+    """The questions to a model that wait for the end of this turn. Used on one event loop.
+
+    At most KEPT are answered in one call: of more the order of labels would not know the first.
+    """
 
     def __init__(self) -> None:
         self._kind: Hashable = None
@@ -45,7 +49,8 @@ class SingleRows:
             cost: of the answer, as of `ModelView.cost`.
             answer_each: answers questions of this kind.
         """
-        if self._waiting and (kind != self._kind or self._cost + cost > MOST_COST):
+        full = len(self._waiting) == KEPT or self._cost + cost > MOST_COST
+        if self._waiting and (full or kind != self._kind):
             self._answer()
         loop = asyncio.get_running_loop()
         if not self._waiting:
@@ -60,7 +65,7 @@ class SingleRows:
         """Answer what waits."""
         answer_each, waiting = self._answer_each, self._waiting
         self._kind, self._answer_each, self._waiting = None, None, []
-        if answer_each is None:  # nothing waits: it was answered because it would have cost more
+        if answer_each is None:  # nothing waits: it was answered when more came than one call takes
             return
         answers = answer_each([question for question, _ in waiting])
         for (_, future), answer in zip(waiting, answers, strict=True):

@@ -70,6 +70,7 @@ class LabelOrder:
         """
         if past is None:
             return [False] * n_rows(seen.X)
+        assert n_rows(seen.X) <= KEPT
         self._take(past.recent)
         in_turn = [self._ask([row], alone=True) for row in last_hashes(seen.X, seen.raw).tolist()]
         self.counts[True] += sum(in_turn)

@@ -17,6 +17,7 @@ from wolfstream.service.model.questions import answer, answer_each, is_simple
 from wolfstream.service.model.single_rows import Answered, SingleRows
 from wolfstream.service.samples.validation import Question, Samples
 from wolfstream.service.spec.model import ModelSpec, read_spec
+from wolfstream.solver.stream.recent_rows import KEPT
 
 N, ASKED = 400, 40
 X = np.random.default_rng(0).normal(size=(N + ASKED, 6))
@@ -195,6 +196,15 @@ async def test_other_kinds_and_costs_are_answered_apart() -> None:
         [4.0],
     ]
     assert asked.groups == [[1.0], [2.0], [3.0, 4.0]]
+
+
+@on_a_loop
+async def test_no_more_are_answered_together_than_an_order_remembers() -> None:
+    rows, asked = SingleRows(), Asked()
+    waits = [rows.ask("a", question(float(i)), 1, asked) for i in range(2 * KEPT + 5)]
+    answers = [each.prediction for each in await asyncio.gather(*waits)]
+    assert answers == [[float(i)] for i in range(2 * KEPT + 5)]
+    assert list(map(len, asked.groups)) == [KEPT, KEPT, 5]
 
 
 @on_a_loop

@@ -33,6 +33,24 @@ class Process:
         X = np.array(rows)[:, None]
         return self.order.placed(self.view(), Seen(X, raw=RawRows(X))).in_turn
 
+    def knows_each(self, *rows: float) -> list[bool]:
+        X = np.array(rows)[:, None]
+        return self.order.placed_singly(self.view(), Seen(X, raw=RawRows(X)))
+
+
+@pytest.mark.parametrize("seed", range(20))
+def test_rows_asked_for_together_are_placed_as_one_after_another(seed: int) -> None:
+    random = np.random.default_rng(seed)
+    together, singly = Process(), Process()
+    kinds = int(random.choice([2, 5, 1000]))
+    for _ in range(100):
+        rows = random.integers(0, kinds, random.integers(1, 6)).astype(float).tolist()
+        assert together.knows_each(*rows) == [singly.knows(row) for row in rows]
+        for process in (together, singly):
+            process.learn(*rows[: 1 + seed % len(rows)])
+    assert together.order.counts == singly.order.counts
+    assert together.order.delay == singly.order.delay
+
 
 def test_labels_that_come_at_once_are_known_from_the_second_row_on():
     process = Process()
