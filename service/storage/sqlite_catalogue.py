@@ -140,7 +140,8 @@ class SqliteCatalogue:
         """
         with self._file.reading():
             last = "SELECT coalesce(max(sequence), 0) FROM log WHERE model = ?"
-            return int(self._file.db.execute(last, (OF_SERVER,)).fetchone()[0])
+            ((sequence,),) = self._file.select(last, (OF_SERVER,))
+            return int(sequence)
 
     def _next_event(self) -> int:
         """Return the sequence of the next event, which was never used before."""

@@ -8,6 +8,7 @@ import sqlite3
 from collections.abc import Iterator, Sequence
 from contextlib import closing, contextmanager
 from pathlib import Path
+from threading import Lock
 from typing import Any
 
 from wolfstream.service.errors import InDoubt, StartupError, StorageFailed
@@ -35,11 +36,14 @@ ROWS_PER_STATEMENT = 1024
 
 
 class SqliteFile:
-    """The database of the journal, the catalogue and the responses. Used by one thread at a time.
+    """The database of the journal, the catalogue and the responses.
+
+    It is written by one thread at a time. Many threads may read it at once by `select`, as those do
+    that recover the models of a server.
 
     Attributes:
         path: of the file.
-        db: the connection, for reading.
+        db: the connection, for reading by one thread.
     """
 
     def __init__(self, path: Path, read_only: bool = False) -> None:
@@ -55,6 +59,7 @@ class SqliteFile:
         self._read_only = read_only
         # Whether a commit failed in such a way that it may still be in the file.
         self._in_doubt = False
+        self._turn = Lock()
         if not read_only and check_write_ahead(write_ahead_path(path)):
             logger.warning(
                 "the journal ends in an incomplete commit, which is ignored: it was being written "
@@ -180,6 +185,25 @@ class SqliteFile:
         """Close the database; the write-ahead file is merged into it."""
         self.db.close()
 
+    def select(self, statement: str, values: Sequence[Any]) -> Iterator[tuple[Any, ...]]:
+        """Yield the rows of a query.
+
+        Threads take turns for each row. Two that begin the same query at once would otherwise get
+        one compiled statement from sqlite3's cache, and each other's rows: Python 3.13 does not
+        notice that a statement is in use before its first row.
+        """
+        with self._turn:
+            cursor = self.db.execute(statement, values)
+            row = cursor.fetchone()
+        while row is not None:
+            yield row
+            with self._turn:
+                row = cursor.fetchone()
+
+    def select_one(self, statement: str, values: Sequence[Any]) -> tuple[Any, ...] | None:
+        """Return the first row of a query; None if there is none."""
+        return next(self.select(statement, values), None)
+
     def run(self, statement: str, values: Sequence[Any]) -> None:
         """Run one statement; outside a transaction it is durable on return.
 
@@ -187,7 +211,8 @@ class SqliteFile:
         """
         self.resolve()
         try:
-            self.db.execute(statement, values)
+            with self._turn:
+                self.db.execute(statement, values)
         except (sqlite3.Error, MemoryError) as error:
             detail = f"the journal could not be written: {error or 'no memory is left'}"
             default = sqlite3.SQLITE_NOMEM if isinstance(error, MemoryError) else 0

@@ -95,12 +95,12 @@ class SqliteLog:
     def begin(self) -> int | None:
         """Return the sequence after which the entries begin; None if there are none."""
         with self._reading():
-            row = self._file.db.execute(
+            row = self._file.select_one(
                 f"SELECT sequence - samples FROM log WHERE model = ? AND kind IN {WITH_SAMPLES} "
                 "ORDER BY sequence LIMIT 1",
                 (self.model,),
-            ).fetchone()
-            return row and int(row[0])
+            )
+            return None if row is None else int(row[0])
 
     def end(self) -> int:
         """Return the sequence of the last sample; 0 if there is none."""
@@ -112,23 +112,23 @@ class SqliteLog:
 
     def _last(self, where: str) -> int:
         with self._reading():
-            row = self._file.db.execute(
+            row = self._file.select_one(
                 f"SELECT sequence FROM log WHERE model = ? AND {where} "
                 "ORDER BY sequence DESC LIMIT 1",
                 (self.model,),
-            ).fetchone()
+            )
             return int(row[0]) if row else 0
 
     def blocks(self, after: int) -> Iterator[list[Entry]]:
         """Yield the entries after a sequence, a list per block; see `LogReader.blocks`."""
         with self._reading():
             # Entries at `after` itself that came before a rollback there are void.
-            (place,) = self._file.db.execute(
+            ((place,),) = self._file.select(
                 "SELECT coalesce(max(place), 0) FROM log "
                 "WHERE model = ? AND sequence = ? AND kind = 'rollback'",
                 (self.model, after),
-            ).fetchone()
-            rows = self._file.db.execute(
+            )
+            rows = self._file.select(
                 "SELECT * FROM log WHERE model = ? "
                 "AND kind IN ('samples', 'labels', 'prediction', 'fit', 'checkpoint') "
                 f"AND (sequence > ? OR sequence = ? AND kind IN {WITHOUT_SAMPLES} AND place > ?) "
@@ -149,11 +149,11 @@ class SqliteLog:
 
     def _last_epoch(self, where: str, sequence: int) -> str | None:
         with self._reading():
-            row = self._file.db.execute(
+            row = self._file.select_one(
                 f"SELECT * FROM log WHERE model = ? AND {where} "
                 "AND kind IN ('rollback', 'epoch') ORDER BY sequence DESC, place DESC LIMIT 1",
                 (self.model, sequence),
-            ).fetchone()
+            )
             return None if row is None else str(json.loads(unsealed(row).record)["epoch"])
 
     def rolled_back_at(self) -> int | None:
@@ -164,7 +164,7 @@ class SqliteLog:
     def rollbacks(self) -> list[Rollback]:
         """Return the rollbacks that later snapshots have not replaced, newest first."""
         with self._reading():
-            rows = self._file.db.execute(
+            rows = self._file.select(
                 "SELECT * FROM log WHERE model = ? AND kind = 'rollback' "
                 "ORDER BY sequence DESC, place DESC",
                 (self.model,),
@@ -174,7 +174,7 @@ class SqliteLog:
     def keys(self) -> Iterator[tuple[int, bytes]]:
         """Yield (sequence, key) of each idempotency key, oldest first."""
         with self._reading():
-            for row in self._file.db.execute(
+            for row in self._file.select(
                 "SELECT * FROM log WHERE model = ? AND kind = 'key' ORDER BY sequence, place",
                 (self.model,),
             ):
@@ -184,7 +184,7 @@ class SqliteLog:
     def sizes(self, above: int) -> Iterator[tuple[int, int]]:
         """Yield (sequence, bytes) of each stored response above a size, oldest first."""
         with self._reading():
-            yield from self._file.db.execute(
+            yield from self._file.select(
                 "SELECT sequence, length(record) FROM log WHERE model = ? "
                 "AND kind = 'answer' AND length(record) > ? ORDER BY sequence, place",
                 (self.model, above),
@@ -200,15 +200,14 @@ class SqliteLog:
     def _find(self, sequence: int) -> KeyedRequest | None:
         at = "SELECT * FROM log WHERE model = ? AND sequence = ? AND place = ?"
         key, answer = (
-            self._file.db.execute(at, (self.model, sequence, place)).fetchone()
-            for place in (KEY, ANSWER)
+            self._file.select_one(at, (self.model, sequence, place)) for place in (KEY, ANSWER)
         )
         return None if key is None else read_key(key, answer)
 
     def unanswered(self, after: int) -> list[KeyedRequest]:
         """Return the keyed requests after a sequence whose responses were not stored."""
         with self._reading():
-            rows = self._file.db.execute(
+            rows = self._file.select(
                 "SELECT * FROM log AS keyed WHERE model = ? AND sequence > ? AND kind = 'key' "
                 "AND NOT EXISTS (SELECT 1 FROM log WHERE model = keyed.model AND "
                 "sequence = keyed.sequence AND place = ?)",
@@ -232,10 +231,10 @@ class SqliteLog:
         last_sequence, place = self._last_place
         if last_sequence != sequence:
             try:
-                ((place,),) = self._file.db.execute(
+                ((place,),) = self._file.select(
                     "SELECT coalesce(max(place), 0) FROM log WHERE model = ? AND sequence = ?",
                     (self.model, sequence),
-                ).fetchall()
+                )
             except sqlite3.Error as error:
                 raise StorageFailed(f"the journal could not be read: {error}") from error
         place = max(1 + int(place), LATER)

@@ -1,10 +1,12 @@
 """What every storage promises (`storage.interfaces`): in a directory, and in a fleet's streams."""
 
 import itertools
+import sys
 import time
 from collections.abc import Callable, Iterator
 from contextlib import suppress
 from pathlib import Path
+from threading import Thread
 from typing import Any, TypeAlias
 
 import numpy as np
@@ -690,3 +692,37 @@ class TestSnapshots:
         storage.snapshots.save(model, self.state(1))
         storage.snapshots.delete(model)
         assert storage.snapshots.sequences(model) == []
+
+
+def test_logs_are_read_on_several_threads_at_once(
+    open_again: Callable[[], Storage],
+) -> None:
+    storage = open_again()
+    models = [create(storage, next(_names), {}) for _ in range(2)]
+    for model in models:
+        for i in range(1, 40):
+            append(storage, [Entry(model, i, 1, i, "working_set", 1, b"%d" % model * i, "samples")])
+    storage = open_again()
+    logs, errors = [log_of(storage, model) for model in models], list[BaseException]()
+
+    def read(model: int, log: Any) -> None:
+        try:
+            for _ in range(300):
+                assert [e.record for (e,) in log.blocks(0)] == [
+                    b"%d" % model * i for i in range(1, 40)
+                ]
+                assert (log.begin(), log.end()) == (0, 39)
+        except BaseException as error:
+            errors.append(error)
+
+    threads = [Thread(target=read, args=pair) for pair in zip(models, logs, strict=True)]
+    interval = sys.getswitchinterval()
+    sys.setswitchinterval(1e-6)
+    try:
+        for thread in threads:
+            thread.start()
+        for thread in threads:
+            thread.join()
+    finally:
+        sys.setswitchinterval(interval)
+    assert not errors
