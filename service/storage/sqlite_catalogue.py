@@ -27,7 +27,7 @@ _EVENTS_KEPT = 10_000
 def models_in(file: SqliteFile) -> list[CatalogueEntry]:
     """Return all models in a database, oldest first. Raises StartupError."""
     with file.reading():
-        rows = file.db.execute(
+        rows = file.select(
             "SELECT * FROM log WHERE model = ? AND kind = 'created' ORDER BY sequence",
             (OF_SERVER,),
         )
