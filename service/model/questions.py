@@ -54,15 +54,14 @@ def answer_each(
 ) -> Sequence[Answered | Exception]:
     """Return what `answer` returns for each of several questions, or raises, in one call.
 
+    It raises an error itself that is no question's own.
+
     questions: `is_simple` holds for each; their rows have equal lengths, and they ask for the same.
     """
     seen = None if len(questions) == 1 else _seen_by_all(model, published, head, questions)
     if seen is None:
         return [_answer_or_error(model, published, head, question) for question in questions]
-    try:
-        return _answered_each(model, published, head, questions[0], seen)
-    except Exception as error:  # each client gets it
-        return [error] * len(questions)
+    return _answered_each(model, published, head, questions[0], seen)
 
 
 def _seen_by_all(

@@ -22,7 +22,7 @@ class Answered(NamedTuple):
 
 # Answers of more multiplications take longer than a millisecond.
 MOST_COST = 20_000_000
-# Returns the answer to each of several questions, or the error in its place.
+# Returns the answer to each of several questions, or the error in its place; raises one of all.
 AnswerEach: TypeAlias = Callable[[Sequence[Question]], Sequence[Answered | Exception]]
 
 
@@ -67,7 +67,11 @@ class SingleRows:
         self._kind, self._answer_each, self._waiting = None, None, []
         if answer_each is None:  # nothing waits: it was answered when more came than one call takes
             return
-        answers = answer_each([question for question, _ in waiting])
+        answers: Sequence[Answered | Exception]
+        try:
+            answers = answer_each([question for question, _ in waiting])
+        except Exception as error:  # without an answer, all clients would wait for ever
+            answers = [error] * len(waiting)
         for (_, future), answer in zip(waiting, answers, strict=True):
             if future.done():  # its client has left
                 continue

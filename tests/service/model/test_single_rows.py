@@ -218,3 +218,15 @@ async def test_one_refusal_or_lost_client_is_nothing_to_the_others() -> None:
         await refused
     assert (await answered).prediction == [6.0]
     assert gone.cancelled()
+
+
+@on_a_loop
+async def test_an_error_that_nobody_expects_is_told_to_all() -> None:
+    def fails(_: Sequence[Question]) -> Sequence[Answered | Exception]:
+        raise MemoryError
+
+    rows = SingleRows()
+    waits = [rows.ask("a", question(value), 1, fails) for value in (1.0, 2.0)]
+    async with asyncio.timeout(5):
+        answers = await asyncio.gather(*waits, return_exceptions=True)
+    assert list(map(type, answers)) == [MemoryError, MemoryError]
