@@ -34,8 +34,8 @@ def new_head(
 def by_task(functions: Mapping[TaskName, Callable[..., R]]) -> Callable[..., R | None]:
     """Return a function of a spec that is the one of its task; without one, it does nothing."""
 
-    def of_spec(spec: ModelSpec, *args: Any) -> R | None:
+    def chosen(spec: ModelSpec, *args: Any) -> R | None:
         function = functions.get(spec.task)
         return None if function is None else function(spec, *args)
 
-    return of_spec
+    return chosen

@@ -196,7 +196,7 @@ def _exercise_members(
     def exercise(spec: ModelSpec, sparse: bool) -> None:
         run(SetLearner(spec).current, rows_of_kind(sparse))
 
-    return _of_classes(exercise)
+    return _for_classes(exercise)
 
 
 def _exercise_classes(spec: ModelSpec, sparse: bool) -> None:
@@ -204,7 +204,7 @@ def _exercise_classes(spec: ModelSpec, sparse: bool) -> None:
     exercise_classes(fresh, restored, rows_of_kind(sparse))
 
 
-def _of_classes(exercise: Exercise) -> Exercise:
+def _for_classes(exercise: Exercise) -> Exercise:
     """Return the exercise for sets of classes only: a set of numbers is compiled as one part."""
     return by_task({"classification": exercise})
 
@@ -278,7 +278,7 @@ KIND: Kind[Any] = Kind(
         "steps": by_task(
             {"classification": _exercise_steps, "regression": regression_set.exercise_tube}
         ),
-        "predictions": _of_classes(_exercise_predictions),
+        "predictions": _for_classes(_exercise_predictions),
         # In this order, both processes that compile find something short at the end, and adoption
         # is compiled before the others adopt.
         "heirs": _exercise_members(exercise_heirs),
@@ -286,8 +286,8 @@ KIND: Kind[Any] = Kind(
         "adoption": _exercise_members(exercise_adoption),
     },
     later={
-        "three classes": _of_classes(_exercise_classes),
-        "wide rows": _of_classes(_exercise_wide_rows),
+        "three classes": _for_classes(_exercise_classes),
+        "wide rows": _for_classes(_exercise_wide_rows),
     },
     code=by_task({"classification": _code, "regression": regression_set.compiled_code}),
     check_saved=lambda head, saved: check_set(saved, of_numbers=head.classes is None),
