@@ -39,7 +39,9 @@ def learned(share: float, n: int = 6000, classes: int = 2, *, noisy: bool = True
         rows = given[part], awake[part], y[part], known[part], weight[part]
         parts.append((*combine(c, *rows), c.noise[0]))
     probability, losses, noise = zip(*parts, strict=True)
-    return Learned(c, scores, np.concatenate(probability), np.concatenate(losses), noise[n // 200 :])
+    return Learned(
+        c, scores, np.concatenate(probability), np.concatenate(losses), noise[n // 200 :]
+    )
 
 
 @pytest.mark.parametrize(("share", "classes"), [(0.1, 2), (0.3, 2), (0.2, 5)])
