@@ -3,6 +3,10 @@
 After all labels have moved, what the set stores is right but for its labels, and contradicts all
 that comes. Once what it calls j has become k for every j (`adaptive.places`), the samples of
 before get the labels of after, and the set starts again with them.
+
+Labels that alternate seem to move again and again, and each start takes as long as learning
+thousands of samples. So a move that did not hold for PATIENCE samples makes the next one wait, and
+each further one that comes soon after the wait makes it twice as long.
 """
 
 from collections.abc import Mapping
@@ -26,6 +30,8 @@ _CLASS_HORIZON = 6.0
 _MOST = 0.5
 # The samples among which the change is looked for.
 _REMEMBERED = 8 * _PERIOD
+# For how many samples a move has to hold; the longest that the next one waits.
+PATIENCE, LONGEST_WAIT = 4 * _PERIOD, 64 * _PERIOD
 
 
 class Move(NamedTuple):
@@ -56,6 +62,8 @@ class MovedClasses:
     def __init__(self) -> None:
         self.seen = 0
         self._places = OnePlaceEach(_CLASS_HORIZON)
+        # When classes moved last, and how long no other move counts; 0 if the last one held.
+        self._moved = self._wait = 0
         # The predicted classes of samples, -1 for none, and their labels; the last ones count.
         self._noted = np.empty((2, 2 * _REMEMBERED), np.int64)
         self._held = 0
@@ -110,21 +118,30 @@ class MovedClasses:
         # Before the change most answers are right as they are, after it once they have moved.
         as_they_are, once_moved = all_predicted == all_y, moved == all_y
         change = int(np.argmax(np.cumsum(as_they_are.astype(np.int64) - once_moved))) + 1
-        if not as_they_are[change:].mean() < _MOST < once_moved[change:].mean():
+        is_move = as_they_are[change:].mean() < _MOST < once_moved[change:].mean()
+        if not is_move or self.seen - self._moved < self._wait:
             self._places = OnePlaceEach(_CLASS_HORIZON)
             return None
+        self._wait_longer()
         all_predicted[:], all_y[:change] = moved, places[all_y[:change]]
         return Move(places, self.seen - len(all_y) + change)
+
+    def _wait_longer(self) -> None:
+        """Let the next move wait if this one came soon after the last one, or after its wait."""
+        held = self.seen - self._moved >= max(2 * self._wait, PATIENCE) or not self._moved
+        self._wait = 0 if held else min(max(2 * self._wait, 2 * _PERIOD), LONGEST_WAIT)
+        self._moved = self.seen
 
     def state(self) -> dict[str, NDArray[Any]]:
         """Return the state as plain arrays."""
         said, y = self._last.copy()
-        own = {"moved_said": said, "moved_y": y, "moved_seen": np.array([self.seen])}
+        seen = np.array([self.seen, self._moved, self._wait])
+        own = {"moved_said": said, "moved_y": y, "moved_seen": seen}
         return own | self._places.state("moved")
 
     def restore(self, state: Mapping[str, NDArray[Any]]) -> None:
         """Take over what `state` gave."""
-        self.seen = int(state["moved_seen"][0])
+        self.seen, self._moved, self._wait = state["moved_seen"].tolist()
         self._held = 0
         self._take(state["moved_said"][-_REMEMBERED:], state["moved_y"][-_REMEMBERED:])
         self._places.restore("moved", state)
