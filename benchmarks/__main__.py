@@ -12,6 +12,7 @@ from pathlib import Path
 from benchmarks import harness, results
 from benchmarks.harness import Options, RunRequest, Study
 from benchmarks.studies import STUDIES
+from wolfstream.service.native.compile_cache import use_compile_cache
 
 
 def study_of(name: str) -> Study:
@@ -42,6 +43,7 @@ def main() -> None:
     arguments = parser.parse_args()
     # SIGTERM would end this process without the servers that it has started.
     signal.signal(signal.SIGTERM, lambda *_: sys.exit(128 + signal.SIGTERM))
+    use_compile_cache()  # numba itself would run code of before an edit of another file
     study = study_of(arguments.name)
     seeds = [int(seed) for seed in arguments.seeds.split(",")] if arguments.seeds else study.seeds
     options = Options(arguments.data, arguments.rows, seeds[0], arguments.limit_seconds)
