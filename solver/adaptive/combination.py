@@ -1,8 +1,9 @@
 """From the scores of many experts to one probability for each class, sample by sample.
 
-Experts' scores get a temperature each; stackers combine them; fixed share weighs experts and
-stackers by their log loss, probabilities below LEAST counting as LEAST. What is answered is the
-weighted mean of all their probabilities. Each row is answered before its own label is used. The log
+Experts' scores get a temperature each; stackers combine them; the probabilities of both allow for
+a share of labels that are drawn at random (`label_noise`); fixed share weighs experts and stackers
+by their log loss, probabilities below LEAST counting as LEAST. What is answered is the weighted
+mean of all their probabilities. Each row is answered before its own label is used. The log
 loss of a row counts by its weight; above 1, an expert's likelihood counts as at least LEAST of the
 best one's.
 """
@@ -15,6 +16,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from wolfstream.solver.adaptive.fixed_share import SHARE, share_step, weigh_likelihood
+from wolfstream.solver.adaptive.label_noise import drawn, first_noise, noise_step, with_noise
 from wolfstream.solver.adaptive.stacking import adagrad_step
 from wolfstream.solver.adaptive.temperature import newton_step, softmax
 from wolfstream.solver.arrays import Float64Array
@@ -22,7 +24,8 @@ from wolfstream.solver.compiled import compiled, inner, larger, smaller
 from wolfstream.solver.held import Holder, Words, held, hold
 
 LEAST = 1e-4
-FIRST_CURVATURE = 1.0
+# As if so much had been seen by a temperature of 1: the first labels tell little of it.
+FIRST_CURVATURE = 10.0
 # Scores of others may have any size; products of these stay finite.
 LARGEST_SCORE = 1e6
 
@@ -31,7 +34,8 @@ class Combination(NamedTuple):
     """Of E experts and S stackers, in arrays that are updated in place.
 
     beta, curvature: (E,) temperatures. a, square: (S, E) stackers' weights and squared
-    gradients. step: (S,). weight: (E + S,) of fixed share, experts first.
+    gradients. step: (S,). weight: (E + S,) of fixed share, experts first. noise, labels: (E + S,)
+    as of `label_noise`; noise is 0 where labels are never drawn.
     """
 
     beta: Float64Array
@@ -40,12 +44,20 @@ class Combination(NamedTuple):
     square: Float64Array
     step: Float64Array
     weight: Float64Array
+    noise: Float64Array
+    labels: Float64Array
 
 
-def new_combination(prior: Float64Array, steps: Sequence[float]) -> Combination:
-    """Return experts and stackers before any sample; prior: (E + S,) what they weigh by then."""
+def new_combination(
+    prior: Float64Array, steps: Sequence[float], *, noisy: bool = True
+) -> Combination:
+    """Return experts and stackers before any sample.
+
+    prior: (E + S,) what they weigh by then. noisy: whether labels may be drawn at random.
+    """
     stackers = len(steps)
     experts = len(prior) - stackers
+    noise, labels = first_noise(len(prior))
     return Combination(
         beta=np.ones(experts),
         curvature=np.full(experts, FIRST_CURVATURE),
@@ -53,6 +65,8 @@ def new_combination(prior: Float64Array, steps: Sequence[float]) -> Combination:
         square=np.zeros((stackers, experts)),
         step=np.array(steps, np.float64),
         weight=prior / prior.sum(),
+        noise=noise if noisy else np.zeros_like(noise),
+        labels=labels,
     )
 
 
@@ -80,12 +94,11 @@ def known_classes(y: NDArray[np.int64], met: int) -> NDArray[np.int64]:
 
 
 class RowWork(NamedTuple):
-    """What is computed from one row: p (E + S, K), likelihood and speaks (E + S,), slope (E,)."""
+    """What is computed from one row: p (E + S, K), likelihood and speaks (E + S,)."""
 
     p: Float64Array
     likelihood: Float64Array
     speaks: NDArray[np.bool_]
-    slope: Float64Array
 
 
 class Learning(NamedTuple):
@@ -152,7 +165,7 @@ def _row_work(c: Combination, targets: int) -> RowWork:
     stackers, experts = c.a.shape
     voices = experts + stackers
     p = np.empty((voices, targets))
-    return RowWork(p, np.ones(voices), np.empty(voices, np.bool_), np.empty(experts))
+    return RowWork(p, np.ones(voices), np.empty(voices, np.bool_))
 
 
 # Most of numba carries no types.
@@ -179,7 +192,7 @@ def _combine(
 ) -> None:
     """As of `Combiner.combine`."""
     c, work, least = held(words, _LEARNING)
-    p, likelihood, speaks, slope = work
+    p, likelihood, speaks = work
     experts, stackers = c.a.shape[1], c.a.shape[0]
     for i in range(scores.shape[0]):
         classes, u = known[i], scores[i]
@@ -189,17 +202,22 @@ def _combine(
         if classes < 2 or y[i] >= classes:
             continue
         label, w = y[i], weight[i]
-        for e in range(experts):
-            slope[e] = w * c.beta[e]
-        for s in range(stackers):
-            stacker_p = p[experts + s]
-            adagrad_step(c.a[s], c.square[s], c.step[s], slope, u, stacker_p, classes, label)
-        for e in range(experts + stackers):
-            likelihood[e] = larger(p[e, label], LEAST)
-            if speaks[e]:
-                losses[i, e] = -np.log(likelihood[e])
-                if e < experts:
-                    newton_step(c.beta, c.curvature, e, u[e], p[e], classes, label, w)
+        # Stackers come first, which learn by the temperatures that they answered with.
+        for e in range(experts + stackers - 1, -1, -1):
+            q = with_noise(c.noise[e], p[e, label], classes)
+            likelihood[e] = larger(q, LEAST)
+            if not speaks[e]:
+                continue
+            losses[i, e] = -np.log(likelihood[e])
+            r = drawn(c.noise[e], q, classes)
+            noise_step(c.noise, c.labels, e, r, w)
+            told = w * (1.0 - r)
+            if e < experts:
+                newton_step(c.beta, c.curvature, e, u[e], p[e], classes, label, told)
+            else:
+                s = e - experts
+                step, square = c.step[s], c.square[s]
+                adagrad_step(c.a[s], square, step, c.beta, told, u, p[e], classes, label)
         if w != 1.0:
             weigh_likelihood(likelihood, speaks, w, LEAST)
         share_step(c.weight, likelihood, speaks, least)
@@ -232,8 +250,9 @@ def combine_row(
 ) -> None:
     """Write the probabilities of a row's first classes, from zeros, and what they are made of.
 
-    u: (E, K) scores, overwritten. awake: (E,). p: (E + S, K) those of each expert and stacker;
-    speaks: (E + S,) whether it counts; that of stackers is read, and not written.
+    u: (E, K) scores, overwritten. awake: (E,). p: (E + S, K) those of each expert and stacker, of
+    labels that are not drawn at random; speaks: (E + S,) whether it counts; that of stackers is
+    read, and not written.
     """
     experts, stackers, total = c.a.shape[1], c.a.shape[0], 0.0
     for e in range(experts):
@@ -252,7 +271,7 @@ def combine_row(
         if speaks[e]:
             total += c.weight[e]
             for k in range(classes):
-                probability[k] += c.weight[e] * p[e, k]
+                probability[k] += c.weight[e] * with_noise(c.noise[e], p[e, k], classes)
     for k in range(classes):
         probability[k] /= total
 

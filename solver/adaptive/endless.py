@@ -12,8 +12,8 @@ Bayes (`endless_bayes`), once the first of these learners has found it.
 
 Beginning again: once there is `evidence` that what it has learned is over, it takes over P, W and
 temperatures of the learner with the shortest horizon on the same features, and forgets nothing
-from there on. The curvature of the temperatures is that before any sample, so that they find
-their new values soon.
+from there on. The curvature of the temperatures is FRESH_CURVATURE, so that they find their new
+values soon.
 """
 
 from collections.abc import Mapping
@@ -22,7 +22,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from wolfstream.solver.adaptive.combination import FIRST_CURVATURE, Combination
+from wolfstream.solver.adaptive.combination import Combination
 from wolfstream.solver.adaptive.endless_bayes import EndlessBayes
 from wolfstream.solver.adaptive.evidence import Evidence
 from wolfstream.solver.adaptive.learners import Learners
@@ -35,6 +35,7 @@ from wolfstream.solver.compiled import compiled
 
 # Horizons of `places` that are waited before a learner begins again: classes may just have moved.
 PATIENCE = 4.0
+FRESH_CURVATURE = 1.0
 
 
 class Earlier(NamedTuple):
@@ -202,7 +203,7 @@ def _exchanged(earlier: Earlier, places: NDArray[np.int64]) -> Earlier:
 
 def _begun_again(recent: RidgePart, combination: Combination) -> Earlier:
     as_it_is = _as_it_is(recent, combination)
-    return as_it_is._replace(curvature=np.full_like(as_it_is.curvature, FIRST_CURVATURE))
+    return as_it_is._replace(curvature=np.full_like(as_it_is.curvature, FRESH_CURVATURE))
 
 
 def _become(part: RidgePart, combination: Combination, new: Earlier) -> None:

@@ -144,7 +144,8 @@ def score_gradient(
     """Return the gradient (E, K) of sum_k direction_k log P_k in experts' scores (E, K).
 
     As `combination` has it: u the scores less their mean, q_e = softmax(beta_e u_e),
-    q_s = softmax(sum_e a_se beta_e u_e) and P = sum w q / sum w over all that speak.
+    q_s = softmax(sum_e a_se beta_e u_e) and P = sum w ((1 - noise) q + noise / K) / sum w over all
+    that speak.
     """
     experts, stackers = len(c.beta), len(c.step)
     cut = np.clip(scores, -LARGEST_SCORE, LARGEST_SCORE)
@@ -156,9 +157,10 @@ def score_gradient(
     speaks = np.concatenate([awake, np.ones(stackers, np.bool_)])
     w = np.where(speaks, c.weight, 0.0)
     w /= w.sum()
-    P = w @ q
+    P = w @ ((1.0 - c.noise[:, None]) * q + c.noise[:, None] / q.shape[1])
     # A class without any probability has no logarithm to be moved.
-    of_q = w[:, None] * np.where(P > 0.0, direction / np.where(P > 0.0, P, 1.0), 0.0)
+    of_P = np.where(P > 0.0, direction / np.where(P > 0.0, P, 1.0), 0.0)
+    of_q = (w * (1.0 - c.noise))[:, None] * of_P
     of_logits = q * (of_q - (of_q * q).sum(axis=1, keepdims=True))
     of_scaled = of_logits[:experts] + c.a.T @ of_logits[experts:]
     of_u = np.where(awake[:, None], c.beta[:, None] * of_scaled, 0.0)

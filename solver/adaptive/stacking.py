@@ -23,6 +23,7 @@ def adagrad_step(
     square: Float64Array,
     step: float,
     beta: Float64Array,
+    weight: float,
     u: Float64Array,
     p: Float64Array,
     classes: int,
@@ -30,13 +31,13 @@ def adagrad_step(
 ) -> None:
     """Update one stacker's a and squared gradients by a label, given its p of the sample.
 
-    beta: (E,) the experts' temperatures, times the weight of the sample.
+    beta: (E,) the experts' temperatures. weight: of the label.
     """
     for e in range(len(a)):
         gradient = -u[e, label]
         for k in range(classes):
             gradient += p[k] * u[e, k]
-        gradient *= beta[e]
+        gradient *= weight * beta[e]
         square[e] = DECAY * square[e] + gradient * gradient
-        weight = a[e] - step * gradient / np.sqrt(square[e] + SMALLEST_SQUARE)
-        a[e] = smaller(larger(weight, -LARGEST_WEIGHT), LARGEST_WEIGHT)
+        moved = a[e] - step * gradient / np.sqrt(square[e] + SMALLEST_SQUARE)
+        a[e] = smaller(larger(moved, -LARGEST_WEIGHT), LARGEST_WEIGHT)

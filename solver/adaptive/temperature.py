@@ -4,7 +4,7 @@
     gradient of the log loss in beta:   sum_k p_k u_k - u_y
     curvature:                          sum_k p_k u_k^2 - (sum_k p_k u_k)^2
 
-Both count by the sample's weight. beta takes scalar online Newton steps: gradient / (curvature
+Both count by the label's weight. beta takes scalar online Newton steps: gradient / (curvature
 summed with decay DECAY). It may be negative: after labels changed their meaning, an expert that is
 always wrong knows as much as one that is always right.
 """
@@ -43,17 +43,13 @@ def newton_step(
     label: int,
     weight: float,
 ) -> None:
-    """Update one expert's beta and curvature by a label, given u, p and weight of the sample."""
+    """Update one expert's beta and curvature by a label, given u, p and the label's weight."""
     first = 0.0
     second = 0.0
     for k in range(classes):
         first += p[k] * u[k]
         second += p[k] * u[k] * u[k]
     gradient = first - u[label]
-    if weight == 1.0:
-        curvature[expert] = DECAY * curvature[expert] + second - first * first
-    else:
-        curvature[expert] = DECAY * curvature[expert] + weight * (second - first * first)
-        gradient *= weight
-    step = gradient / larger(curvature[expert], 1e-9)
+    curvature[expert] = DECAY * curvature[expert] + weight * (second - first * first)
+    step = weight * gradient / larger(curvature[expert], 1e-9)
     beta[expert] = smaller(larger(beta[expert] - step, -LARGEST), LARGEST)
