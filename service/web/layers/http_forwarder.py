@@ -211,6 +211,14 @@ def is_read_only(scope: Scope) -> bool:
     return reads or scope.get("method") in (None, "GET", "HEAD")
 
 
+def stopped(scope: Scope) -> Refusal:
+    """Return the refusal of a call that still waits when the server stops."""
+    why = "the server stops, and had no answer in time"
+    if is_read_only(scope):
+        return NotReady(f"{why}; try again")
+    return InDoubt(f"{why}; look at the model before you go on, or send requests under a key")
+
+
 def in_doubt(why: str) -> InDoubt:
     """Return the refusal of a call that was sent to a replica, but not answered by it."""
     return InDoubt(

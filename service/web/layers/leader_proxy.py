@@ -4,6 +4,7 @@ A worker answers the frequent calls of the models that it follows. Every other r
 unchanged over the leader's own socket, and the response is returned as it arrives.
 """
 
+import asyncio
 from collections.abc import AsyncIterator, Callable, Collection
 
 import httpx
@@ -16,7 +17,7 @@ from wolfstream.service.calls.lookup import is_for, target_of
 from wolfstream.service.errors import NotReady, Refusal, TooLarge, TooManyConnections
 from wolfstream.service.settings import Settings
 from wolfstream.service.web.formats.paths import is_public
-from wolfstream.service.web.layers.http_forwarder import Unreachable
+from wolfstream.service.web.layers.http_forwarder import Unreachable, stopped
 from wolfstream.service.web.layers.replayable_body import ReplayableBody, try_answer
 from wolfstream.service.web.layers.stream_forwarder import forward_stream
 
@@ -69,6 +70,8 @@ class LeaderProxy:
             receive = body.receive
         try:
             response = await self._answer_of_leader(scope, receive)
+        except asyncio.CancelledError:  # the server stops, and waits no longer
+            response = self._refuse(stopped(scope), scope["path"])
         except Refusal as error:
             response = self._refuse(error, scope["path"])
         except ClientDisconnect:

@@ -11,6 +11,7 @@ from typing import Any, NamedTuple
 
 import httpx
 import pytest
+from websockets.sync.client import connect
 
 from tests.service.process import ServerProcess
 from wolfstream.service.access.key_file import KeyFile
@@ -253,11 +254,16 @@ def test_a_stop_leaves_what_takes_long_to_learn_to_the_next_start(tmp_path: Path
             assert httpx.get(f"{server.url}/v1/models/{name}").json()["sequence"] == n
 
 
-def test_calls_that_wait_when_the_server_stops_are_told_so(tmp_path: Path) -> None:
+@pytest.mark.parametrize("arguments", [[], ["--workers", "1"]])
+def test_calls_that_wait_when_the_server_stops_are_told_so(
+    tmp_path: Path, arguments: list[str]
+) -> None:
     with closing(ServerProcess(tmp_path / "data", wait_seconds=60)) as server:
-        server.start()
+        server.start(*arguments)
         httpx.put(f"{server.url}/v1/models/m", json={}).raise_for_status()
+        stream = f"{server.url.replace('http', 'ws', 1)}/v1/models/m/stream"
         with (
+            connect(stream, proxy=None, close_timeout=1) as frames,
             httpx.Client(base_url=server.url, timeout=60) as client,
             ThreadPoolExecutor() as pool,
             socket.create_connection(("127.0.0.1", server.port)) as half,
@@ -267,10 +273,11 @@ def test_calls_that_wait_when_the_server_stops_are_told_so(tmp_path: Path) -> No
                 b"POST /v1/models/m/samples HTTP/1.1\r\nHost: localhost\r\nContent-Length: 99\r\n"
                 b"Content-Type: application/json\r\n\r\n{"
             )
+            frames.send('{"id": 1, "op": "predict", "x": [[1]], "min_sequence": 9}')
             time.sleep(0.5)
             assert server.terminate() == 0
             answer = waiting.result()
             assert half.recv(4096).startswith(b"HTTP/1.1 503")
         assert answer.status_code == 503
-        assert answer.json()["outcome"] == "unknown"
+        assert answer.json()["type"] == "urn:wolfstream:not-ready"
         assert "Traceback" not in server.log()
