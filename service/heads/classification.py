@@ -27,7 +27,7 @@ from wolfstream.solver.stream.chain import Chain, chained
 from wolfstream.solver.stream.class_head import ClassHead, ClassHeadView
 from wolfstream.solver.stream.explanations import Contest
 from wolfstream.solver.stream.labels import LabelKey, key_of, text_of
-from wolfstream.solver.stream.reasons import MemberPulls, Slope
+from wolfstream.solver.stream.reasons import HeadGradient, MemberPulls
 from wolfstream.solver.stream.votes import NO_INPUTS, HeadAnswer, HeadInputs
 
 L = TypeVar("L", bound=ClassLearner)
@@ -132,11 +132,11 @@ class ClassificationView(NamedTuple):
         """See `HeadView`."""
         return self.head.pulls(x, wanted, other)
 
-    def slope(
+    def gradient(
         self, x: Float64Array, direction: Float64Array, inputs: HeadInputs = NO_INPUTS
-    ) -> Slope:
+    ) -> HeadGradient:
         """See `HeadView`."""
-        return self.head.slope(x, direction, inputs)
+        return self.head.gradient(x, direction, inputs)
 
     def probabilities(self, head_answer: HeadAnswer) -> dict[str, Any]:
         """See `HeadView`."""

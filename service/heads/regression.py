@@ -22,7 +22,7 @@ from wolfstream.solver.rows.matrix import Matrix, take_rows
 from wolfstream.solver.rows.sample_weights import Weights, weights_of
 from wolfstream.solver.rows.seen import Seen
 from wolfstream.solver.stream.labels import LabelKey
-from wolfstream.solver.stream.reasons import Slope
+from wolfstream.solver.stream.reasons import HeadGradient
 from wolfstream.solver.stream.value_head import ValueHead, ValueHeadView
 from wolfstream.solver.stream.votes import NO_INPUTS, HeadAnswer, HeadInputs
 
@@ -80,11 +80,11 @@ class RegressionView(ValueView):
         """See `HeadView`."""
         return interval_of(self.head.confidence_of(head_answer), head_answer, confidence)
 
-    def slope(
+    def gradient(
         self, x: Float64Array, direction: Float64Array, inputs: HeadInputs = NO_INPUTS
-    ) -> Slope:
+    ) -> HeadGradient:
         """See `HeadView`."""
-        return self.head.slope(x, direction, inputs)
+        return self.head.gradient(x, direction, inputs)
 
     def cost(self, rows: int, entries: int) -> int:
         """Return the number of multiplications of a prediction; see `HeadView.cost`."""

@@ -152,7 +152,7 @@ def _check_first(arrays: Arrays, samples: int) -> None:
         raise WrongArrays("its arrays early_ are not of its first samples")
     units = Units(*arrays["target_units"].tolist())
     with np.errstate(all="ignore"):
-        largest = units.undone(np.array([math.inf, -math.inf]))
+        largest = units.unscaled(np.array([math.inf, -math.inf]))
     if units.bend and not (is_bend(units.bend) and np.isfinite(largest).all()):
         raise WrongArrays("its array target_units has logarithms that no targets make")
 

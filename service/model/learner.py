@@ -30,7 +30,7 @@ from wolfstream.service.samples.validation import Samples
 from wolfstream.service.spec.heads import HeadName
 from wolfstream.service.spec.stored import read_stored_spec
 from wolfstream.solver.prepare.column_facts import MOST_NOTICES, Notice
-from wolfstream.solver.stream.rows import Part, StreamRows
+from wolfstream.solver.stream.rows import StreamRows, StreamSamples
 
 # The memory of a model besides its heads: the objects of its learner, its view and its counts; and
 # of a name of sparse rows, in a table.
@@ -101,7 +101,7 @@ class Learner:
         began = time.monotonic()
         self.model.last_row.note(samples.X)
         answers, start = list[Answers](), 0
-        for part, rows in self.rows.settling(Part(head, *samples), self._learn_anew):
+        for part, rows in self.rows.settling(StreamSamples(head, *samples), self._learn_anew):
             stop = start + len(part.y)
             earlier_part = None if earlier_predictions is None else earlier_predictions[start:stop]
             answers.append(self._heads.learn(part, rows, earlier_part))

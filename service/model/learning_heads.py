@@ -13,8 +13,8 @@ from wolfstream.service.model.published import prediction_of
 from wolfstream.service.spec.heads import HeadName
 from wolfstream.service.spec.model import ModelSpec
 from wolfstream.solver.rows.seen import Seen
-from wolfstream.solver.stream.rows import Part
-from wolfstream.solver.stream.turns import Learning, absorb_in_turn
+from wolfstream.solver.stream.rows import StreamSamples
+from wolfstream.solver.stream.turns import LearningHead, absorb_in_turn
 
 
 class LearningHeads:
@@ -37,7 +37,7 @@ class LearningHeads:
         return self._learning[head]
 
     def learn(
-        self, samples: Part, rows: Seen, earlier_predictions: Sequence[Any] | None = None
+        self, samples: StreamSamples, rows: Seen, earlier_predictions: Sequence[Any] | None = None
     ) -> Answers:
         """Learn samples; see `Learner.absorb`.
 
@@ -48,7 +48,7 @@ class LearningHeads:
         """
         head = cast("HeadName", samples.head)
         learning, serve = self.learning(head), self._serve
-        heads: dict[HeadName, Learning[Answers | Predictions]] = {**self.each}
+        heads: dict[HeadName, LearningHead[Answers | Predictions]] = {**self.each}
         if earlier_predictions is not None:
             heads[serve] = HeadWithPredictions(self.each[serve], earlier_predictions)
         head_answers = absorb_in_turn(

@@ -18,15 +18,15 @@ class PredictedOrder(LabelOrder):
         super().__init__()
         self._lock = Lock()
 
-    def placed(self, past: PastView | None, seen: Seen) -> Seen:
+    def marked(self, past: PastView | None, seen: Seen) -> Seen:
         """As of `LabelOrder`."""
         with self._lock:
-            return super().placed(past, seen)
+            return super().marked(past, seen)
 
-    def placed_singly(self, past: PastView | None, seen: Seen) -> list[bool]:
+    def marked_singly(self, past: PastView | None, seen: Seen) -> list[bool]:
         """As of `LabelOrder`."""
         with self._lock:
-            return super().placed_singly(past, seen)
+            return super().marked_singly(past, seen)
 
     def described(self, heads: Iterable[HeadView]) -> dict[str, Any] | None:
         """Describe how predictions used the labels before; None if no head can use them."""

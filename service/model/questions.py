@@ -25,7 +25,7 @@ def answer(model: Model, published: ModelView, head: HeadName, question: Questio
     checked = published.checked(rows)
     seen = published.rows.seen(checked)
     _check_taught(model, published, head)
-    answered = _answered(model, published, head, question, model.order.placed(past_of(view), seen))
+    answered = _answered(model, published, head, question, model.order.marked(past_of(view), seen))
     if notices := notices_of_rows(published.rows.form, rows, checked):
         answered.more["warnings"] = plain_notices(notices)
     return answered
@@ -81,7 +81,7 @@ def _answered_each(
 ) -> list[Answered]:
     """Return the answers to a question about each row by itself, as the heads see it."""
     n = len(seen.X)
-    in_turn = model.order.placed_singly(past_of(published.heads[head]), seen)
+    in_turn = model.order.marked_singly(past_of(published.heads[head]), seen)
     if any(in_turn):
         rows = [seen.row(i, in_turn=in_turn[i]) for i in range(n)]
         return [_answered(model, published, head, question, row) for row in rows]

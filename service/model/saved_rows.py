@@ -20,7 +20,7 @@ from wolfstream.solver.prepare.named_rows import NameTable, cells, rows_between
 from wolfstream.solver.prepare.repeats import MOST
 from wolfstream.solver.prepare.row_form import RowForm
 from wolfstream.solver.prepare.schema import SETTLING, schema_from_plain
-from wolfstream.solver.stream.rows import Part, StreamRows
+from wolfstream.solver.stream.rows import StreamRows, StreamSamples
 
 _FIRST = "first"
 
@@ -107,14 +107,14 @@ def _are_numbers(coded: tuple[Any, ...], form: RowForm) -> bool:
     return are_numbers and list(coded) == sorted(set(coded))
 
 
-def _one_by_one(parts: Sequence[Part]) -> Iterator[Cells]:
+def _one_by_one(parts: Sequence[StreamSamples]) -> Iterator[Cells]:
     """Yield each row of parts by itself, as a row of a table."""
     for part in parts:
         for i in range(len(part.y)):
             yield cells(rows_between(part.X, i, i + 1))
 
 
-def _packed(parts: Sequence[Part]) -> dict[str, NDArray[Any]]:
+def _packed(parts: Sequence[StreamSamples]) -> dict[str, NDArray[Any]]:
     """Return all parts as one array of bytes; nothing if there are none."""
     if not parts:
         return {}
@@ -122,9 +122,9 @@ def _packed(parts: Sequence[Part]) -> dict[str, NDArray[Any]]:
     return {_FIRST: np.frombuffer(msgpack.packb(records), np.uint8)}
 
 
-def _unpacked(arrays: Mapping[str, NDArray[Any]]) -> list[Part]:
+def _unpacked(arrays: Mapping[str, NDArray[Any]]) -> list[StreamSamples]:
     """Return the parts in an array of bytes; the inverse of `_packed`."""
     if _FIRST not in arrays:
         return []
     records = msgpack.unpackb(arrays[_FIRST].tobytes())
-    return [Part(head, *from_record(record)) for head, record in records]
+    return [StreamSamples(head, *from_record(record)) for head, record in records]

@@ -8,7 +8,7 @@ from numpy.typing import NDArray
 from wolfstream.solver.arrays import Float64Array
 
 
-class AssetAbsorbed(NamedTuple):
+class AssetAnswers(NamedTuple):
     """The predictions for n samples, each made just before the sample was learned.
 
     prediction: (n,) class numbers, -1 while fewer than two classes were known; in regression
@@ -21,16 +21,16 @@ class AssetAbsorbed(NamedTuple):
     decision: Float64Array
 
 
-def regression_answers(parts: list[Float64Array], untrained: bool) -> AssetAbsorbed:
+def regression_answers(parts: list[Float64Array], untrained: bool) -> AssetAnswers:
     """Join (n, 1) values of consecutive parts; untrained: whether there was no sample before."""
     values = np.concatenate(parts)[:, 0]
     values[: int(untrained)] = np.nan
-    return AssetAbsorbed(values, values.copy())
+    return AssetAnswers(values, values.copy())
 
 
 def classification_answers(
     parts: list[Float64Array], y: NDArray[np.int64], n_before: int, n_classes: int
-) -> AssetAbsorbed:
+) -> AssetAnswers:
     """Join (n, classes so far) scores of consecutive parts.
 
     y: (n,) class numbers. n_before, n_classes: how many were known before and after all samples.
@@ -49,7 +49,7 @@ def classification_answers(
     if n_classes <= 2:
         decision = scores[:, -1] if n_classes == 2 else np.full(len(scores), np.nan)
         prediction[~untrained] = decision[~untrained] > 0.0
-        return AssetAbsorbed(prediction, np.where(untrained, np.nan, decision))
+        return AssetAnswers(prediction, np.where(untrained, np.nan, decision))
     scores[untrained] = np.nan
     prediction[~untrained] = np.nanargmax(scores[~untrained], axis=1)
-    return AssetAbsorbed(prediction, scores)
+    return AssetAnswers(prediction, scores)

@@ -20,7 +20,7 @@ from numpy.typing import NDArray
 
 from wolfstream.solver.arrays import Float64Array
 from wolfstream.solver.asset.answers import (
-    AssetAbsorbed,
+    AssetAnswers,
     classification_answers,
     regression_answers,
 )
@@ -149,7 +149,7 @@ class Asset:
         self._first.settle()
         self._forget()
 
-    def absorb(self, X: Matrix, y: NDArray[Any], *, weight: Weights = None) -> AssetAbsorbed:
+    def absorb(self, X: Matrix, y: NDArray[Any], *, weight: Weights = None) -> AssetAnswers:
         """Take one step for each of (n, d) finite rows in order; no rows change nothing.
 
         y: (n,) int64 class numbers, where a new class has the next number; or finite float64

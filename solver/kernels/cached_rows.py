@@ -19,7 +19,7 @@ from wolfstream.solver.kernels.prepared_rows import Rows, take
 _TOGETHER = 32
 
 
-class Kept(NamedTuple):
+class RowCache(NamedTuple):
     """Cached rows of kernel values.
 
     values: (slots, n) k(x_p, x_i) against all n columns.
@@ -54,7 +54,7 @@ class KernelRows:
                 f"cache_bytes is {cache_bytes}, two kernel rows of {self.n} samples take "
                 f"{2 * self.n * dtype.itemsize}"
             )
-        self.kept = Kept(
+        self.kept = RowCache(
             values=np.empty((slots, self.n), dtype),
             slot_of=np.full(self.n, -1, np.int64),
             column_in=np.full(slots, -1, np.int64),
@@ -93,7 +93,7 @@ class KernelRows:
         return KernelRows(self.kernel, take(self.rows, columns), budget)
 
 
-def emptied(kept: Kept, count: int, held: NDArray[np.int64]) -> NDArray[np.int64]:
+def emptied(kept: RowCache, count: int, held: NDArray[np.int64]) -> NDArray[np.int64]:
     """Empty `count` slots and return them: unused ones first, in order, then the least recent.
 
     Slots in `held` are not emptied.

@@ -10,7 +10,7 @@ from wolfstream.solver.compiled import compiled
 from wolfstream.solver.simplex.pairs import couple, coupled_scores, one_versus_one_scores
 
 
-class Absorbed(NamedTuple):
+class SetAnswers(NamedTuple):
     """The predictions for n samples just before each was learned, and the steps it caused.
 
     prediction: (n,) class numbers, -1 while fewer than two classes were known.
@@ -22,7 +22,7 @@ class Absorbed(NamedTuple):
     entered: (n,) the number under which the sample was stored, now or in an earlier pass; -1
         where it is not in the set. A further pass over the same rows passes it to `absorb`.
     margin: (n,) decision / q of the problem of the first two classes; see `decisions.Trace`.
-    scores: of the classes, where these are not the decisions; see `view.Predicted`.
+    scores: of the classes, where these are not the decisions; see `view.SetPredictions`.
     """
 
     prediction: NDArray[np.int64]
@@ -39,7 +39,7 @@ class BlockTrace(NamedTuple):
 
     decision, margin: (n, P), see `decisions.Trace`. admitted: (n,) by any problem. step: (P, n).
     classes: the numbers of classes met before the first sample and before the others. entered: see
-    `Absorbed`.
+    `SetAnswers`.
     """
 
     decision: Float64Array
@@ -50,20 +50,20 @@ class BlockTrace(NamedTuple):
     entered: NDArray[np.int64]
 
 
-def nothing_absorbed(n_classes: int) -> Absorbed:
+def no_answers(n_classes: int) -> SetAnswers:
     """Return the results for no samples at all."""
     none = np.empty(0, np.int64)
     shape = (0,) if n_classes <= 2 else (0, n_classes)
     flags, bits = none.astype(np.bool_), none.astype(np.uint8)
-    return Absorbed(none, np.empty(shape), flags, bits, none, np.empty(0))
+    return SetAnswers(none, np.empty(shape), flags, bits, none, np.empty(0))
 
 
-def join_answers(answers: list[Absorbed]) -> Absorbed:
+def join_answers(answers: list[SetAnswers]) -> SetAnswers:
     """Join the results of consecutive blocks."""
     if len(answers) == 1:
         return answers[0]
     coupled = answers[0].scores is not None
-    return Absorbed(
+    return SetAnswers(
         np.concatenate([part.prediction for part in answers]),
         np.concatenate([part.decision for part in answers]),
         np.concatenate([part.admitted for part in answers]),
@@ -76,7 +76,7 @@ def join_answers(answers: list[Absorbed]) -> Absorbed:
     )
 
 
-def answers_of(piece: BlockTrace, n_classes: int, *, coupled: bool) -> Absorbed:
+def answers_of(piece: BlockTrace, n_classes: int, *, coupled: bool) -> SetAnswers:
     """Return the results of a block, whose first class may be new.
 
     They hold nothing of the block's trace, which is much larger where classes are many.
@@ -110,7 +110,7 @@ def answers_of(piece: BlockTrace, n_classes: int, *, coupled: bool) -> Absorbed:
         prediction[part] = np.argmax(votes, axis=1)
         decision[part, :classes] = votes
     bits = np.bitwise_or.reduce(1 << piece.step, axis=0) & ~1
-    return Absorbed(
+    return SetAnswers(
         prediction,
         decision,
         piece.admitted,
@@ -121,14 +121,14 @@ def answers_of(piece: BlockTrace, n_classes: int, *, coupled: bool) -> Absorbed:
     )
 
 
-def _of_two_classes(piece: BlockTrace, *, coupled: bool) -> Absorbed:
+def _of_two_classes(piece: BlockTrace, *, coupled: bool) -> SetAnswers:
     """Return the results of a block that begins and ends with two classes."""
     n, margin = len(piece.admitted), piece.margin[:, 0]
     prediction, bits = np.empty(n, np.int64), np.empty(n, np.uint8)
     scores = np.empty((n, 2))
     _answer_two(margin, piece.step[0], prediction, bits, scores)
     coupled_only = scores if coupled else None
-    return Absorbed(
+    return SetAnswers(
         prediction, piece.decision[:, 0], piece.admitted, bits, piece.entered, margin, coupled_only
     )
 
@@ -141,7 +141,7 @@ def _answer_two(
     bits: NDArray[np.uint8],
     scores: Float64Array,
 ) -> None:
-    """Write fields of `Absorbed` for samples of two classes."""
+    """Write fields of `SetAnswers` for samples of two classes."""
     for i in range(len(margin)):
         prediction[i] = 1 if margin[i] > 0.0 else 0
         bits[i] = (1 << step[i]) & ~1

@@ -19,10 +19,10 @@ from wolfstream.solver.kernels.bandwidth import gamma_from_rows
 from wolfstream.solver.refits import Refits
 from wolfstream.solver.rows.matrix import SparseRows
 from wolfstream.solver.rows.sample_weights import Weights, weights_of
-from wolfstream.solver.working_set.answers import Absorbed
+from wolfstream.solver.working_set.answers import SetAnswers
 from wolfstream.solver.working_set.learner import WorkingSet
 from wolfstream.solver.working_set.past import Past
-from wolfstream.solver.working_set.predictions import Predicted, predicted
+from wolfstream.solver.working_set.predictions import SetPredictions, predicted
 from wolfstream.solver.working_set.view import WorkingSetView
 from wolfstream.solver.working_set.width_search import NEVER, Search, best_widths, most_work
 
@@ -73,7 +73,7 @@ class TimedView(NamedTuple):
     now: int
 
 
-def predicted_now(view: TimedView, X: Float64Array) -> Predicted:
+def predicted_now(view: TimedView, X: Float64Array) -> SetPredictions:
     """Return what a set says of (n, d) rows as the next samples; see `view.predicted`."""
     return predicted(view.set, view.widths.timed(X, view.now))
 
@@ -124,7 +124,7 @@ class AutoWidths:
 
     def absorb(
         self, X: Float64Array, codes: NDArray[np.int64], weight: Weights = None
-    ) -> list[Absorbed]:
+    ) -> list[SetAnswers]:
         """Learn (n, d) rows with class numbers (n,); returns the set's answers part by part.
 
         weight: of samples; the widths are found without them.

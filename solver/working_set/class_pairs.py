@@ -18,7 +18,7 @@ from wolfstream.solver.simplex.problem_arrays import problems_from_arrays
 from wolfstream.solver.working_set.all_pairs import Block, Rules, Traces
 from wolfstream.solver.working_set.blocks import BLOCK_ROWS
 from wolfstream.solver.working_set.hessian import Ridge
-from wolfstream.solver.working_set.intake import Arriving
+from wolfstream.solver.working_set.intake import IncomingBlock
 from wolfstream.solver.working_set.pair_problems import PairProblems, enter_slots
 from wolfstream.solver.working_set.pair_values import OwnSquares, PairValues, SharedValues
 from wolfstream.solver.working_set.problems import adopted_problem, positions, problems_of_class
@@ -118,7 +118,9 @@ class ClassPairs:
         if not self.values.reserve(self.problems.arrays.size + added):
             self._share()
 
-    def take_steps(self, block: Arriving, *, away_steps: bool, corrective_steps: int) -> Traces:
+    def take_steps(
+        self, block: IncomingBlock, *, away_steps: bool, corrective_steps: int
+    ) -> Traces:
         """Let all problems take the samples of a block in order, for which there is room.
 
         away_steps, corrective_steps: see `sfw.Rule`.
@@ -141,7 +143,7 @@ class ClassPairs:
             self._longest = np.empty(self.problems.longest)
         return self._longest
 
-    def enter(self, block: Arriving, slots: NDArray[np.int64]) -> None:
+    def enter(self, block: IncomingBlock, slots: NDArray[np.int64]) -> None:
         """Have newly stored members known by their slots. slots: (n,), see `Intake.keep`."""
         enter_slots(self.problems.arrays, block.values.used, slots)
 
@@ -205,7 +207,7 @@ class ClassPairs:
         self.values = SharedValues(self._store)
         self._store.compute_values()
 
-    def _as_problems_see(self, block: Arriving) -> Block:
+    def _as_problems_see(self, block: IncomingBlock) -> Block:
         """Return a block with the positions of its samples that are members already."""
         slots, by_column = block.slots, self._by_column(block)
         if slots is None:
@@ -215,7 +217,7 @@ class ClassPairs:
             member = np.array([positions(p, slots, self._store.used) for p in self.problems])
         return Block(block.codes, block.column, member, block.inverse_weight, by_column)
 
-    def _by_column(self, block: Arriving) -> FloatArray:
+    def _by_column(self, block: IncomingBlock) -> FloatArray:
         """Return a block's kernel values by column where runs of samples are predicted."""
         long = len(block.codes) >= _LEAST_FOR_RUNS or not self.values.shared
         if self.n_classes <= 2 or not long:

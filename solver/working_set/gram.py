@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 from wolfstream.solver.arrays import FloatArray
 from wolfstream.solver.compiled import compiled, larger
 from wolfstream.solver.kernels.blocks import kernel_block
-from wolfstream.solver.kernels.cached_rows import Kept
+from wolfstream.solver.kernels.cached_rows import RowCache
 from wolfstream.solver.kernels.functions import Kernel
 from wolfstream.solver.kernels.prepared_rows import Rows, take
 
@@ -37,7 +37,7 @@ class Gram:
         self.written = self._used = 0
 
     @property
-    def kept(self) -> Kept:
+    def kept(self) -> RowCache:
         """Row and column i of the values belong to slot i of the store."""
         self._write_columns()
         return self.as_written
@@ -90,7 +90,7 @@ class Gram:
     def fetch(self, _rows: Rows, _slots: NDArray[np.int64]) -> None:
         """All rows are at hand."""
 
-    def parts(self, _rows: Rows, _slots: NDArray[np.int64]) -> Iterator[Kept]:
+    def parts(self, _rows: Rows, _slots: NDArray[np.int64]) -> Iterator[RowCache]:
         """Yields values with the rows of some slots, which are all at hand at once."""
         yield self.kept
 
@@ -103,7 +103,7 @@ class Gram:
         self.written = self._used = len(rows.far)
 
 
-class Unkept:
+class NoGram:
     """No values at all: pairs of classes have them in squares of their own (`squares`)."""
 
     nbytes = 0
@@ -124,7 +124,7 @@ class Unkept:
     def fetch(self, _rows: Rows, _slots: NDArray[np.int64]) -> None:
         """Nobody reads rows here."""
 
-    def parts(self, _rows: Rows, _slots: NDArray[np.int64]) -> Iterator[Kept]:
+    def parts(self, _rows: Rows, _slots: NDArray[np.int64]) -> Iterator[RowCache]:
         """No row is at hand."""
         return iter(())
 
@@ -146,10 +146,10 @@ def fill_symmetric(kernel: Kernel, rows: Rows, values: FloatArray) -> None:
         values[tile, tile] = square + np.tril(square, -1).T
 
 
-def _all_kept(values: FloatArray) -> Kept:
+def _all_kept(values: FloatArray) -> RowCache:
     n = len(values)
     place = np.arange(n)
-    return Kept(values, place, place, np.zeros(n, np.int64), np.zeros(1, np.int64))
+    return RowCache(values, place, place, np.zeros(n, np.int64), np.zeros(1, np.int64))
 
 
 # In the place of a matrix where none is kept.

@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 from wolfstream.solver.arrays import Float64Array, FloatArray
 from wolfstream.solver.compiled import compiled
 from wolfstream.solver.kernels.blocks import kernel_block
-from wolfstream.solver.kernels.cached_rows import Kept, emptied
+from wolfstream.solver.kernels.cached_rows import RowCache, emptied
 from wolfstream.solver.kernels.functions import Kernel
 from wolfstream.solver.kernels.precision import FINEST
 from wolfstream.solver.kernels.prepared_rows import Rows, prepare_rows, take
@@ -46,7 +46,7 @@ class GramRows:
         finer = self._in_float64(rows.exact)
         self._fast, self._far = grown(finer.fast, capacity), grown(finer.far, capacity)
         places = min(max(_LEAST, nbytes_max // (capacity * rows.fast.itemsize)), capacity)
-        self.kept = Kept(
+        self.kept = RowCache(
             values=np.empty((places, capacity), rows.fast.dtype),
             slot_of=np.full(capacity, -1, np.int64),
             column_in=np.full(places, -1, np.int64),
@@ -98,7 +98,7 @@ class GramRows:
         kept.slot_of[wanted], kept.column_in[free] = free, wanted
         kept.last_used[free] = kept.clock[0]
 
-    def parts(self, rows: Rows, slots: NDArray[np.int64]) -> Iterator[Kept]:
+    def parts(self, rows: Rows, slots: NDArray[np.int64]) -> Iterator[RowCache]:
         """Yields values with the rows of some slots, a part of them at a time.
 
         They are computed for this use alone.
@@ -108,7 +108,7 @@ class GramRows:
             slot_of = np.full(len(rows.far), -1, np.int64)
             slot_of[part] = np.arange(len(part))
             unused = np.zeros(len(part), np.int64)
-            yield Kept(self._block(rows, part), slot_of, part, unused, np.zeros(1, np.int64))
+            yield RowCache(self._block(rows, part), slot_of, part, unused, np.zeros(1, np.int64))
 
     def _block(self, rows: Rows, slots: NDArray[np.int64]) -> FloatArray:
         block = np.empty((len(slots), len(rows.far)), rows.fast.dtype)

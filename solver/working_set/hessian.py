@@ -11,7 +11,7 @@ import numpy as np
 
 from wolfstream.solver.arrays import Float64Array, FloatArray
 from wolfstream.solver.compiled import compiled, inner, larger, smaller
-from wolfstream.solver.kernels.cached_rows import Kept
+from wolfstream.solver.kernels.cached_rows import RowCache
 from wolfstream.solver.simplex.problem import Problem
 
 
@@ -29,7 +29,7 @@ class KernelValues(NamedTuple):
         that therefore do not count as stored here.
     """
 
-    kept: Kept
+    kept: RowCache
     diagonal: Float64Array
     block: FloatArray
     stored: int

@@ -18,7 +18,7 @@ from wolfstream.solver.working_set.store import FREE, Bounds, SampleStore, growt
 from wolfstream.solver.working_set.store_arrays import store_from_arrays, store_to_arrays
 
 
-class Arriving(NamedTuple):
+class IncomingBlock(NamedTuple):
     """The n samples of a block, before and while it is learned.
 
     codes: (n,) class numbers. inverse_weight: (n,) see `simplex.problem.Problem`. values: their
@@ -118,7 +118,7 @@ class Intake:
         *,
         weighed: bool = True,
         in_place: bool = False,
-    ) -> Arriving:
+    ) -> IncomingBlock:
         """Return a block of rows with their kernel values, which the next block's overwrite.
 
         entered: their `SampleStore.entered` numbers, of those that may be stored already.
@@ -127,10 +127,10 @@ class Intake:
         rows = self.prepared(X, inverse_weight if weighed else None)
         values = self._values.of(rows, self.store, in_place=in_place)
         slots = None if entered is None else self.store.slots_of_entered(entered)
-        return Arriving(rows, codes, inverse_weight, values, slots)
+        return IncomingBlock(rows, codes, inverse_weight, values, slots)
 
     def keep(
-        self, block: Arriving, admitted: NDArray[np.bool_], numbers: NDArray[np.int64]
+        self, block: IncomingBlock, admitted: NDArray[np.bool_], numbers: NDArray[np.int64]
     ) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
         """Store the admitted samples of a block that are not stored yet.
 

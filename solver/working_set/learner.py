@@ -17,11 +17,11 @@ from wolfstream.solver.kernels.functions import Kernel
 from wolfstream.solver.rows.matrix import Matrix, n_rows, take_rows
 from wolfstream.solver.simplex.problem_arrays import problems_to_arrays
 from wolfstream.solver.working_set.answers import (
-    Absorbed,
     BlockTrace,
+    SetAnswers,
     answers_of,
     join_answers,
-    nothing_absorbed,
+    no_answers,
 )
 from wolfstream.solver.working_set.blocks import BLOCK_ROWS, block_end
 from wolfstream.solver.working_set.class_pairs import ClassPairs
@@ -133,7 +133,7 @@ class WorkingSet:
         codes: NDArray[np.int64],
         entered: NDArray[np.int64] | None = None,
         weight: Float64Array | None = None,
-    ) -> Absorbed:
+    ) -> SetAnswers:
         """Learn (n, d) finite rows with class numbers (n,), strictly in order; none change nothing.
 
         A new class must have the next number. The result does not depend on the division of a
@@ -141,17 +141,17 @@ class WorkingSet:
         width of sparse rows, which may change. Raises TypeError for sparse rows after dense ones,
         or dense after sparse.
 
-        entered: in a further pass over the same rows the last pass's `Absorbed.entered`, no
+        entered: in a further pass over the same rows the last pass's `SetAnswers.entered`, no
             number twice in a call. Rows that are still in the set take their steps and are not
             stored again.
         weight: (n,) how much each sample counts, > 0; None if all count 1.
         """
         if not len(codes):
-            return nothing_absorbed(self.n_classes)
+            return no_answers(self.n_classes)
         if self._intake.open_for(X):
             self._open_pairs().meet(self.n_classes)
         n_classes = max(self.n_classes, int(codes.max()) + 1)
-        answers: list[Absorbed] = []
+        answers: list[SetAnswers] = []
         start = 0
         while start < len(codes):
             if self.max_size is not None and self._intake.at_eviction_point(self.seen):

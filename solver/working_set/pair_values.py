@@ -16,7 +16,7 @@ from wolfstream.solver.working_set.foresight import likely_slots
 from wolfstream.solver.working_set.hessian import KernelValues, Ridge, refresh
 from wolfstream.solver.working_set.pair_problems import PairArrays, PairProblems
 from wolfstream.solver.working_set.sfw import PLACES, Scratch
-from wolfstream.solver.working_set.square_eviction import evict_placed
+from wolfstream.solver.working_set.square_eviction import evict_from_squares
 from wolfstream.solver.working_set.square_walk import walk_squares
 from wolfstream.solver.working_set.squares import PairSquares
 from wolfstream.solver.working_set.store import SampleStore
@@ -152,8 +152,8 @@ class OwnSquares:
 
     def refresh(self, problems: PairProblems, i: int, ridge: Ridge) -> None:
         """See `PairValues`."""
-        placed, values = self.squares.part(problems[i], i)
-        refresh(placed, [values], ridge)
+        problem, values = self.squares.part(problems[i], i)
+        refresh(problem, [values], ridge)
 
     def evict(
         self,
@@ -163,4 +163,4 @@ class OwnSquares:
         max_size: int,
     ) -> None:
         """See `PairValues`."""
-        evict_placed(self._store, pairs, self.squares.arrays, classes, ridges, max_size)
+        evict_from_squares(self._store, pairs, self.squares.arrays, classes, ridges, max_size)

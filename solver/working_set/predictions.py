@@ -25,7 +25,7 @@ _ROWS_AT_ONCE = 256
 _FEW_ROWS = 24
 
 
-class Predicted(NamedTuple):
+class SetPredictions(NamedTuple):
     """A set's predictions for n rows.
 
     prediction: (n,) class numbers. decision: (n,) for two classes, positive for class 1; otherwise
@@ -55,7 +55,7 @@ def predict(view: WorkingSetView, X: Matrix) -> tuple[NDArray[np.int64], Float64
     return predicted(view, X)[:2]
 
 
-def predicted(view: WorkingSetView, X: Matrix) -> Predicted:
+def predicted(view: WorkingSetView, X: Matrix) -> SetPredictions:
     """sum_i alpha_i y_i k(x_i, x) + b of (n, d) finite rows, and what follows of all pairs.
 
     Raises ValueError while fewer than two classes are known, and TypeError for sparse rows where
@@ -70,9 +70,9 @@ def predicted(view: WorkingSetView, X: Matrix) -> Predicted:
     pairwise = decision if view.coupled else None
     if view.n_classes == 2:
         two = decision[:, 0]
-        return Predicted((two > 0.0).astype(np.int64), two, pairwise, view.q)
+        return SetPredictions((two > 0.0).astype(np.int64), two, pairwise, view.q)
     votes = one_versus_one_scores(_margins(decision, view.q), view.n_classes)
-    return Predicted(np.argmax(votes, axis=1), votes, pairwise, view.q)
+    return SetPredictions(np.argmax(votes, axis=1), votes, pairwise, view.q)
 
 
 def _margins(decision: Float64Array, q: Float64Array) -> Float64Array:
@@ -153,7 +153,7 @@ def vote_work(expansion: Expansion) -> VoteWork:
 
 @inner
 def vote_row(expansion: Expansion, x: Float64Array, work: VoteWork, scores: Float64Array) -> None:
-    """Write a row's scores (classes,), as `Predicted.scores` has them."""
+    """Write a row's scores (classes,), as `SetPredictions.scores` has them."""
     margin, q = work.margin, expansion.q
     decide(expansion, x, work.values, work.prepared, margin)
     for pair in range(len(margin)):

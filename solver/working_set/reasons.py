@@ -58,7 +58,7 @@ def pulls(view: WorkingSetView, x: Matrix, wanted: int, other: int) -> Pulls:
 def score_gradient(view: WorkingSetView, x: Float64Array, direction: Float64Array) -> Float64Array:
     """Return the gradient (d,) of sum_c direction_c score_c in a row x (d,).
 
-    direction: (classes,). Scores are those of `view.Predicted` or, where it has none, of two
+    direction: (classes,). Scores are those of `view.SetPredictions` or, where it has none, of two
     classes -f/2 and f/2 of the decision f, and of more counts of pairs, which are constant but
     where a pair changes its mind.
     """

@@ -20,11 +20,11 @@ from wolfstream.solver.working_set.tube_steps import TubeRule
 from wolfstream.solver.working_set.view import WorkingSetView
 
 
-class ValuesAbsorbed(NamedTuple):
+class ValueSetAnswers(NamedTuple):
     """The predictions for n samples just before each was learned, and the steps it caused.
 
     prediction: (n,) targets; NaN of the first sample of all. step: (n,) kinds of P1's own steps.
-    admitted, entered: (n,), see `working_set.answers.Absorbed`.
+    admitted, entered: (n,), see `working_set.answers.SetAnswers`.
     """
 
     prediction: Float64Array
@@ -113,7 +113,7 @@ class RegressionSet:
         entered: NDArray[np.int64] | None = None,
         *,
         weight: Weights = None,
-    ) -> ValuesAbsorbed:
+    ) -> ValueSetAnswers:
         """Learn (n, d) finite rows with finite targets (n,), in order; no rows change nothing.
 
         entered, weight: as of `TubeSet.absorb`. Before a further pass the scale must be settled
@@ -124,7 +124,7 @@ class RegressionSet:
         """
         check_targets(y)
         none = np.empty(0, np.int64)
-        pieces = [ValuesAbsorbed(np.empty(0), none.astype(bool), none.astype(np.int8), none)]
+        pieces = [ValueSetAnswers(np.empty(0), none.astype(bool), none.astype(np.int8), none)]
         for place, part in self._first.parts(X, y, weight):
             if not self.set.seen:
                 self.scale = target_scale(part.y) if not self._first.settled else self.scale
@@ -134,18 +134,18 @@ class RegressionSet:
                 self.scale, self.set = target_scale(first.y), self._fresh()
                 again = self._learn(first.X, first.y, None, first.weight)
                 pieces = _with_entered(pieces, again.entered)
-        return ValuesAbsorbed(*(np.concatenate(column) for column in zip(*pieces, strict=True)))
+        return ValueSetAnswers(*(np.concatenate(column) for column in zip(*pieces, strict=True)))
 
     def _learn(
         self, X: Matrix, y: Float64Array, entered: NDArray[np.int64] | None, weight: Weights
-    ) -> ValuesAbsorbed:
+    ) -> ValueSetAnswers:
         untrained = self.set.seen == 0
         centre, unit = self.scale
         block: TubeBlock = self.set.absorb(X, (y - centre) / unit, entered, weight)
         prediction = centre + unit * block.value
         if untrained:
             prediction[0] = np.nan
-        return ValuesAbsorbed(prediction, *block[1:])
+        return ValueSetAnswers(prediction, *block[1:])
 
     def view(self) -> WorkingSetView:
         """Return an immutable view, for `values_of`; q is minus the objective.
@@ -191,7 +191,9 @@ class RegressionSet:
         self.set.restore(state)
 
 
-def _with_entered(pieces: list[ValuesAbsorbed], entered: NDArray[np.int64]) -> list[ValuesAbsorbed]:
+def _with_entered(
+    pieces: list[ValueSetAnswers], entered: NDArray[np.int64]
+) -> list[ValueSetAnswers]:
     """Pieces of a call with the last of these numbers, of a set that has learned them again."""
     ends = np.cumsum([len(piece.entered) for piece in pieces])
     own = np.split(entered[len(entered) - ends[-1] :], ends[:-1])

@@ -18,7 +18,7 @@ from wolfstream.solver.kernels.prepared_rows import Rows, take
 from wolfstream.solver.kernels.row_values import StoredRows, stored_rows
 from wolfstream.solver.rows.matrix import concatenate_rows, n_nonzeros
 from wolfstream.solver.rows.slots import grown, grown_rows, put_rows, rows_nbytes
-from wolfstream.solver.working_set.gram import Gram, Unkept
+from wolfstream.solver.working_set.gram import Gram, NoGram
 from wolfstream.solver.working_set.gram_rows import GramRows
 from wolfstream.solver.working_set.hessian import KernelValues
 
@@ -77,7 +77,7 @@ class SampleStore:
         self.added = self._free = 0
         self.diagonal: Float64Array = np.zeros(capacity)
         square = np.empty((capacity, capacity), like.fast.dtype)
-        self.gram: Gram | GramRows | Unkept = Gram(kernel, square)
+        self.gram: Gram | GramRows | NoGram = Gram(kernel, square)
 
     @property
     def size(self) -> int:
@@ -93,7 +93,7 @@ class SampleStore:
     @property
     def keeps_values(self) -> bool:
         """Whether kernel values are kept here, and not in squares of pairs."""
-        return not isinstance(self.gram, Unkept)
+        return not isinstance(self.gram, NoGram)
 
     def used_rows(self) -> Rows:
         """Return the rows of all slots so far, with those of free ones between them."""
@@ -236,7 +236,7 @@ class SampleStore:
 
     def drop_values(self) -> None:
         """Keep no kernel values from now on."""
-        self.gram = Unkept(self.rows.fast.dtype)
+        self.gram = NoGram(self.rows.fast.dtype)
 
     def compute_values(self) -> None:
         """Keep kernel values from now on.
@@ -257,7 +257,7 @@ class SampleStore:
         capacity = len(self.code)
         if needed <= capacity:
             return
-        matrix = not isinstance(self.gram, Unkept)
+        matrix = not isinstance(self.gram, NoGram)
         if matrix and needed > self._largest_gram:
             self._make_room(self._roomy(needed))
             return
@@ -277,7 +277,7 @@ class SampleStore:
     def _make_room(self, capacity: int) -> None:
         if isinstance(self.gram, Gram) and capacity <= self._largest_gram:
             self.gram.grow(capacity, self.used)
-        elif not isinstance(self.gram, Unkept):
+        elif not isinstance(self.gram, NoGram):
             self.gram = self._some_rows(capacity)
         self._grow_fields(capacity)
 

@@ -26,7 +26,7 @@ from wolfstream.solver.prepare.cells import Cells
 from wolfstream.solver.prepare.named_rows import Rows, n_rows
 from wolfstream.solver.prepare.schema import SETTLING
 from wolfstream.solver.rows.seen import Seen
-from wolfstream.solver.stream.rows import Part, StreamRows
+from wolfstream.solver.stream.rows import StreamRows, StreamSamples
 
 PREPARE = read_spec({}).prepare
 WORDS = ["paid", "gift", "card", "shop", "hotel", "late", "night", "ÅNGSTRÖM", "don't"]
@@ -122,7 +122,7 @@ def learned(blocks: Iterator[Samples], *, restarts: bool = False) -> tuple[Strea
         seen[:] = [rows.seen(part.X) for part in rows.first]
 
     for block in blocks:
-        for _, of_part in rows.settling(Part("adaptive", *block), learn_anew):
+        for _, of_part in rows.settling(StreamSamples("adaptive", *block), learn_anew):
             seen.append(of_part)
         if restarts:
             plain, arrays = saved_rows(rows)
@@ -262,5 +262,5 @@ def test_rows_of_a_settled_table_are_converted_once_to_be_learned(
 
     monkeypatch.setattr(row_form, "cells", counting)
     for part in blocks_of(samples(rows[SETTLING:]), [9]):
-        list(stream.settling(Part("asset", *part), lambda: None))
+        list(stream.settling(StreamSamples("asset", *part), lambda: None))
     assert calls == [9]

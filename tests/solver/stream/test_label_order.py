@@ -31,11 +31,11 @@ class Process:
 
     def knows(self, *rows: float) -> bool:
         X = np.array(rows)[:, None]
-        return self.order.placed(self.view(), Seen(X, raw=RawRows(X))).in_turn
+        return self.order.marked(self.view(), Seen(X, raw=RawRows(X))).in_turn
 
     def knows_each(self, *rows: float) -> list[bool]:
         X = np.array(rows)[:, None]
-        return self.order.placed_singly(self.view(), Seen(X, raw=RawRows(X)))
+        return self.order.marked_singly(self.view(), Seen(X, raw=RawRows(X)))
 
 
 @pytest.mark.parametrize("seed", range(20))
@@ -119,7 +119,7 @@ def test_a_model_that_goes_back_is_met_anew():
 
 def test_a_model_without_use_for_labels_is_not_asked():
     order, seen = LabelOrder(), Seen(np.zeros((1, 1)))
-    assert order.placed(None, seen) is seen
+    assert order.marked(None, seen) is seen
     assert order.counts == [0, 0]
 
 
