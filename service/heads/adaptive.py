@@ -40,8 +40,8 @@ from wolfstream.solver.adaptive.texts import TextLearners
 from wolfstream.solver.arrays import Float64Array
 from wolfstream.solver.prepare.named_rows import Rows
 from wolfstream.solver.prepare.row_form import Preparing
+from wolfstream.solver.rows.head_rows import RawRows
 from wolfstream.solver.rows.matrix import Matrix
-from wolfstream.solver.rows.seen import RawRows
 from wolfstream.solver.stream.bank import Bank, BankLearner, BankLearnerView
 from wolfstream.solver.stream.label_past import PREFIX as PAST
 from wolfstream.solver.stream.model import StreamModel

@@ -231,7 +231,7 @@ def _spec_part(choice: TrainingChoice) -> dict[str, Any]:
 def _problem(head: ClassificationHead[SetLearner], labels: list[Label]) -> PairsProblem:
     codes = np.array(head.meet(labels), np.int64)
     learner = head.learner.current
-    ridge = learner.ridges.of_classes(len(head.classes))
+    ridge = learner.ridges.class_ridges(len(head.classes))
     return PairsProblem(learner.kernel, codes, ridge[codes])
 
 

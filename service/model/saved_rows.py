@@ -26,7 +26,7 @@ _FIRST = "first"
 
 
 def saved_rows(rows: StreamRows) -> tuple[dict[str, Any], dict[str, NDArray[Any]]]:
-    """Return plain data and arrays, from which `restored_rows` goes on."""
+    """Return plain data and arrays, from which `restored_rows` continues."""
     plain: dict[str, Any] = {"dimension": rows.dimension}
     arrays: dict[str, NDArray[Any]] = {}
     if rows.names is not None:
@@ -82,14 +82,14 @@ def with_saved_codes(form: RowForm, plain: Mapping[str, Any]) -> RowForm:
 
 def _are_bent(bent: tuple[tuple[Any, Any], ...], form: RowForm) -> bool:
     """Return whether the columns of logarithms are distinct columns of numbers, in order."""
-    places = [j for j, _ in bent]
+    columns = [j for j, _ in bent]
     if not bent:
         return True
-    if form.schema is None or not all(type(j) is int for j in places):
+    if form.schema is None or not all(type(j) is int for j in columns):
         return False
     assert form.layout is not None
-    are_numbers = set(places).issubset(form.layout.numbers)
-    in_order = places == sorted(set(places))
+    are_numbers = set(columns).issubset(form.layout.numbers)
+    in_order = columns == sorted(set(columns))
     return (
         are_numbers and in_order and all(type(bend) is float and is_bend(bend) for _, bend in bent)
     )

@@ -248,7 +248,7 @@ def combine_row(
     u: (E, K) scores; overwritten by their differences from the mean over the first `classes`.
     awake: (E,) whether an expert has scores.
     p: (E + S, K) gets the probabilities of each expert and stacker.
-    speaks: (E + S,) gets `awake`; the entries of stackers are read and not written.
+    speaks: (E + S,) gets `awake`, and True for stackers.
     probability: (K,) zeros, to which the probabilities are added.
     """
     experts, stackers, total = c.a.shape[1], c.a.shape[0], 0.0

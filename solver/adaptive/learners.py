@@ -226,9 +226,9 @@ class Learners:
             self.bayes.rows += n
         forms: dict[Form, Any] = {"features": Phi, "sparse": sparse, "codes": codes}
         for kind, experts, place in self._beside:
-            seen = forms[kind.sees]
-            if seen is not None:
-                scores[:, place] = experts.absorb(seen, Y, weight)
+            rows_seen = forms[kind.sees]
+            if rows_seen is not None:
+                scores[:, place] = experts.absorb(rows_seen, Y, weight)
 
     def _parts(self) -> tuple[Any, ...]:
         """Return objects of which one is replaced whenever an array of `_arrays` is."""
@@ -323,9 +323,9 @@ def score(
     _score(Phi, learners, search_for(learners.memory, learners.counts), scores)
     forms: dict[Form, Any] = {"features": Phi, "sparse": sparse, "codes": codes}
     for kind, experts, place in view.beside:
-        seen = forms[kind.sees]
-        if seen is not None:
-            scores[:, place] = kind.scores(experts, seen)[:, :, : scores.shape[2]]
+        rows_seen = forms[kind.sees]
+        if rows_seen is not None:
+            scores[:, place] = kind.scores(experts, rows_seen)[:, :, : scores.shape[2]]
 
 
 class RowLearners(NamedTuple):

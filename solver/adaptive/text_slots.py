@@ -92,7 +92,7 @@ def _pairs(columns: int) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
 def for_targets(weights: TextWeights, order: NDArray[np.int64]) -> TextWeights:
     """Return weights for as many targets as `order` has; target j becomes target order[j].
 
-    New targets get the weights of the last one. If there are fewer slots for so many targets, those
+    New targets get the weights of the last one. If there are fewer slots for more targets, those
     that become one are averaged.
 
     order: (targets,) a permutation, at least as long as the weights have targets.

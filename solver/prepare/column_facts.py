@@ -22,7 +22,7 @@ from wolfstream.solver.prepare.table_rows import TableRows
 BITS, COUNTED_COLUMNS, COUNTED_ROWS = 4096, 256, 10_000
 # An empty range has the largest number as its low end, and the least one as its high end.
 _LARGEST = float(np.finfo(np.float64).max)
-# After so many rows, values of which half repeat others are no identifiers.
+# From this many rows on, a column in which half of the values repeat others has no identifiers.
 _ROWS_OF_IDENTIFIERS = 1000
 # With a larger share of bits set, the count is too uncertain.
 _MOST_FILLED = 0.95

@@ -48,14 +48,14 @@ MOST_NUMBERS = 1 << 25
 
 
 class Preparing(NamedTuple):
-    """How rows are prepared, as a spec has it and explains it."""
+    """The settings of preparation; `service.spec.prepare` describes them."""
 
     missing: Missing = "mean"
-    named: Literal["table", "sparse"] = "table"
-    timestamps: tuple[str, ...] = ()
+    named: Literal["table", "sparse"] = "table"  # what rows by name are
+    timestamps: tuple[str, ...] = ()  # names of columns of times
     texts: Texts = "crossed"
     codes: Codes = "crossed"
-    columns: tuple[tuple[str, Kind], ...] = ()
+    columns: tuple[tuple[str, Kind], ...] = ()  # given kinds of columns
     names: Names = "learned"
 
     @property
@@ -66,7 +66,7 @@ class Preparing(NamedTuple):
 
 
 class AnotherKind(ValueError):
-    """Rows of another form than the first sample's; must: what the rows must be."""
+    """Rows have another form than the first sample; `must` says which form they must have."""
 
     def __init__(self, message: str, must: str) -> None:
         super().__init__(message)
@@ -76,7 +76,7 @@ class AnotherKind(ValueError):
 class RowForm(NamedTuple):
     """The form of a model's rows after some samples."""
 
-    prepare: Preparing | None  # None if rows are learned as they come
+    prepare: Preparing | None  # None if rows are learned without preparation
     width: int | None = None  # numbers in a row, if rows are arrays
     schema: Schema | None = None  # if rows are a table
     sparse: bool = False  # whether they are sparse rows by name
@@ -182,8 +182,8 @@ class RowForm(NamedTuple):
             bent = [(j, bend) for j, bend in bends if bend]
         return self._replace(coded=tuple(numbers[coded].tolist()), bent=tuple(bent))
 
-    def for_good(self) -> "RowForm":
-        """Return the form as a settled one."""
+    def settled_now(self) -> "RowForm":
+        """Return the form, settled without further rows."""
         if self.settled:
             return self
         if self.schema is None:
@@ -221,9 +221,9 @@ class RowForm(NamedTuple):
         return rows
 
     def check_room(self, rows: Rows) -> None:
-        """Raise Misfit for rows of a request that become many more numbers than they bring.
+        """Raise Misfit for rows of a request that become many more numbers than they have.
 
-        A row of a table becomes a number for each column, however few it names.
+        A row by name becomes a number for each column of a table, even if it names few.
         """
         columns = 0 if self.schema is None else len(self.schema.columns)
         if n_rows(rows) * columns > max(MOST_NUMBERS, n_entries(rows)):

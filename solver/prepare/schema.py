@@ -34,9 +34,9 @@ SETTLING = 128
 MOST_LATE = 256
 # The most columns of times of which the differences of all pairs are learned.
 _MOST_PAIRED = 3
-# After so many consecutive values that a kind cannot read, a column has another kind.
+# After this many consecutive values that its kind cannot read, a column gets another kind.
 RUN = 64
-# From so many words on, a text in a column of categories may be a sentence.
+# From this many words on, a text in a column of categories may be a sentence.
 _SENTENCE = 3
 _LONGEST_ECHO = 40
 _MOST_LISTED, _LONGEST_LIST = 100, 200

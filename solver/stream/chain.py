@@ -26,7 +26,7 @@ from wolfstream.solver.arrays import Float64Array, plain
 from wolfstream.solver.compiled import compiled
 from wolfstream.solver.held import Words, held, hold, key_of, room
 from wolfstream.solver.kernels.row_values import StoredRows
-from wolfstream.solver.rows.seen import Seen
+from wolfstream.solver.rows.head_rows import HeadRows
 from wolfstream.solver.stream.bank import BankLearnerView
 from wolfstream.solver.stream.class_head import ClassHeadView
 from wolfstream.solver.stream.paper_learners import SetLearnerView
@@ -170,7 +170,7 @@ def _is_plain(bank: ClassView) -> bool:
     return bank.inputs.moments is None and not bank.learners.beside
 
 
-def chained(chain: Chain, bank: ClassHeadView | ValueHeadView, rows: Seen) -> HeadAnswer:
+def chained(chain: Chain, bank: ClassHeadView | ValueHeadView, rows: HeadRows) -> HeadAnswer:
     """Return the answer of the bank's head to dense rows, computed by a chain.
 
     chain: of the bank.

@@ -179,7 +179,7 @@ class ClassHeadView(NamedTuple):
         """Return the calibration that applies to an answer of the head."""
         confidence = head_answer.confidence
         # The answer's own calibration began later and counts once it has seen enough.
-        enough = isinstance(confidence, ClassConfidence) and confidence.is_like(self.confidence)
+        enough = isinstance(confidence, ClassConfidence) and confidence.is_mature(self.confidence)
         return confidence if isinstance(confidence, ClassConfidence) and enough else self.confidence
 
     def probabilities(self, head_answer: HeadAnswer) -> Float64Array | None:

@@ -10,8 +10,8 @@ from wolfstream.solver.arrays import Float64Array
 from wolfstream.solver.prepare.crossed_values import CrossedValue, crossed_values, without_each
 from wolfstream.solver.prepare.influence import Influence, influences
 from wolfstream.solver.prepare.named_rows import Rows
+from wolfstream.solver.rows.head_rows import HeadRows
 from wolfstream.solver.rows.matrix import Matrix, SparseRows, n_rows, take_rows
-from wolfstream.solver.rows.seen import Seen
 from wolfstream.solver.stream.reasons import DifferentiableHead, MemberPulls, gradient_of
 from wolfstream.solver.stream.rows import RowsView
 from wolfstream.solver.stream.votes import HeadAnswer, HeadInputs, Vote
@@ -75,10 +75,10 @@ def explanations(
     heads: Mapping[Any, ExplainableHead],
     view: RowsView,
     rows: Rows | SparseRows,
-    seen: Seen,
+    seen: HeadRows,
     head_answer: HeadAnswer,
     inputs: HeadInputs,
-    ask: Callable[[Seen], HeadAnswer],
+    ask: Callable[[HeadRows], HeadAnswer],
 ) -> Iterator[Explanation]:
     """Yield the explanation of each row, lazily: pulls of many members are large.
 
@@ -143,7 +143,7 @@ def contests_of(
 def _crossed(
     view: RowsView,
     rows: Rows | SparseRows,
-    seen: Seen,
+    seen: HeadRows,
     encoded: Float64Array | None,
     head_answer: HeadAnswer,
 ) -> list[list[CrossedValue]] | None:
@@ -161,7 +161,7 @@ def _ablations(
     values: list[CrossedValue],
     contest: Contest | None,
     whole: float,
-    ask: Callable[[Seen], HeadAnswer],
+    ask: Callable[[HeadRows], HeadAnswer],
     *,
     in_turn: bool,
 ) -> list[Ablation]:

@@ -17,7 +17,7 @@ from numpy.typing import NDArray
 from wolfstream.solver.adaptive.target_scale import LARGEST, Units
 from wolfstream.solver.arrays import Float64Array
 from wolfstream.solver.compiled import compiled, inner, smaller
-from wolfstream.solver.rows.seen import RawRows
+from wolfstream.solver.rows.head_rows import RawRows
 from wolfstream.solver.stream.targets_before import (
     COLUMNS,
     NOTHING_BEFORE,

@@ -15,8 +15,8 @@ Nothing of this is saved: another process, or this one after a restart, begins w
 from collections import deque
 from typing import NamedTuple
 
+from wolfstream.solver.rows.head_rows import HeadRows
 from wolfstream.solver.rows.matrix import n_rows
-from wolfstream.solver.rows.seen import Seen
 from wolfstream.solver.stream.label_past import PastView
 from wolfstream.solver.stream.recent_rows import KEPT, RecentView, last_hashes
 
@@ -51,7 +51,7 @@ class LabelOrder:
         self._waiting: deque[int] = deque(maxlen=KEPT)
         self._last: _Question | None = None
 
-    def marked(self, past: PastView | None, seen: Seen) -> Seen:
+    def marked(self, past: PastView | None, seen: HeadRows) -> HeadRows:
         """Return rows to predict, marked if the labels just before them are known.
 
         past: of the model; None if it does not use the labels before a row.
@@ -65,7 +65,7 @@ class LabelOrder:
         self.counts[in_turn] += n
         return seen._replace(in_turn=in_turn)
 
-    def marked_singly(self, past: PastView | None, seen: Seen) -> list[bool]:
+    def marked_singly(self, past: PastView | None, seen: HeadRows) -> list[bool]:
         """Return for each row whether `marked` would mark it, if rows are predicted one by one.
 
         past: as of `marked`.

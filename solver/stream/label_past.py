@@ -23,8 +23,8 @@ from wolfstream.solver.adaptive.view import ClassAnswers
 from wolfstream.solver.arrays import Float64Array
 from wolfstream.solver.calibration.classes import ClassCalibration, ClassConfidence
 from wolfstream.solver.calibration.values import ValueCalibration, ValueConfidence
+from wolfstream.solver.rows.head_rows import RawRows
 from wolfstream.solver.rows.matrix import Matrix
-from wolfstream.solver.rows.seen import RawRows
 from wolfstream.solver.stream import past_classes, past_values
 from wolfstream.solver.stream.past_classes import ClassPast, ClassPasts, ClassPastView
 from wolfstream.solver.stream.past_values import ValuePast, ValuePasts, ValuePastView

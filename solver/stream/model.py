@@ -10,9 +10,9 @@ from wolfstream.solver.asset.view import AssetView
 from wolfstream.solver.kernels.functions import Kernel
 from wolfstream.solver.prepare.named_rows import NameTable, Rows
 from wolfstream.solver.prepare.row_form import Preparing
+from wolfstream.solver.rows.head_rows import HeadRows
 from wolfstream.solver.rows.matrix import Matrix, SparseRows, take_rows
 from wolfstream.solver.rows.sample_weights import Weights
-from wolfstream.solver.rows.seen import Seen
 from wolfstream.solver.stream.bank import BankLearner, BankLearnerView
 from wolfstream.solver.stream.chain import ChainOnDemand, chained
 from wolfstream.solver.stream.class_head import ClassHead, ClassHeadView, LearnerView
@@ -100,13 +100,13 @@ class StreamView(NamedTuple):
         row = take_rows(X, slice(i, i + 1))
         return self.heads[VOTERS["classification"][0]].pulls(row, contest.wanted, contest.other)
 
-    def _seen(self, rows: Rows | SparseRows, order: LabelOrder | None = None) -> Seen:
-        seen = Seen(rows) if isinstance(rows, SparseRows) else self.rows.seen(rows)
+    def _seen(self, rows: Rows | SparseRows, order: LabelOrder | None = None) -> HeadRows:
+        seen = HeadRows(rows) if isinstance(rows, SparseRows) else self.rows.head_rows(rows)
         bank = self.heads[BANK].learner
         assert isinstance(bank, BankLearnerView)
         return seen if order is None else order.marked(bank.past, seen)
 
-    def _predict(self, seen: Seen) -> tuple[HeadAnswer, HeadInputs]:
+    def _predict(self, seen: HeadRows) -> tuple[HeadAnswer, HeadInputs]:
         def ask(name: str) -> HeadAnswer:
             return self.heads[name].predict(seen.X)
 
@@ -194,7 +194,7 @@ class StreamModel:
         """
         self._view = None
         if isinstance(rows, SparseRows):
-            self._learn(Seen(rows), y, weight)
+            self._learn(HeadRows(rows), y, weight)
             return
         samples = StreamSamples(self.head, rows, y, weight)
         for part, seen in self.rows.settling(samples, self._learn_anew):
@@ -204,11 +204,11 @@ class StreamModel:
         former = self.heads
         self.begin()
         for part in self.rows.first:
-            self._learn(self.rows.seen(part.X), part.y, part.weight)
+            self._learn(self.rows.head_rows(part.X), part.y, part.weight)
         for name, head in self.heads.items():
             head.calibration = former[name].calibration
 
-    def _learn(self, seen: Seen, y: Any, weight: Weights) -> None:
+    def _learn(self, seen: HeadRows, y: Any, weight: Weights) -> None:
         heads = self.heads
         absorb_in_turn(heads, list(heads), LISTENERS, lambda _: None, BANK, seen, y, weight)
 

@@ -11,8 +11,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from wolfstream.solver.compiled import compiled
+from wolfstream.solver.rows.head_rows import RawRows
 from wolfstream.solver.rows.matrix import Matrix, SparseRows, n_rows, take_rows
-from wolfstream.solver.rows.seen import RawRows
 
 # The number of rows whose hashes are stored.
 KEPT = 64

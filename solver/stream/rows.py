@@ -23,9 +23,9 @@ from wolfstream.solver.prepare.row_form import Preparing, RowForm, sparse_rows
 from wolfstream.solver.prepare.schema import SETTLING
 from wolfstream.solver.prepare.settling import first_order_row
 from wolfstream.solver.prepare.table_rows import TableRows
+from wolfstream.solver.rows.head_rows import HeadRows, RawRows
 from wolfstream.solver.rows.matrix import Matrix, SparseRows
 from wolfstream.solver.rows.sample_weights import Weights, joined_weights, weights_of
-from wolfstream.solver.rows.seen import RawRows, Seen
 
 
 class StreamSamples(NamedTuple):
@@ -55,7 +55,7 @@ class PreparedSamples(NamedTuple):
     """Samples to learn, and their rows as heads see them."""
 
     samples: StreamSamples
-    rows: Seen
+    rows: HeadRows
 
 
 class RowsView(NamedTuple):
@@ -68,30 +68,32 @@ class RowsView(NamedTuple):
     preparation: PreparationView | None = None  # None if heads take rows as they come
     facts: FactsView | None = None  # of the columns of a table
 
-    def seen(self, rows: Rows | TableRows) -> Seen:
+    def head_rows(self, rows: Rows | TableRows) -> HeadRows:
         """Return rows to predict as heads see them. Raises Misfit, AnotherKind for other forms."""
         rows = self.form.checked(rows)
         if isinstance(rows, TableRows):
             return self.prepared(self.form.encoded(rows), self.form.words(rows))
         if self.form.sparse or (isinstance(rows, NamedRows) and not self.form.begun):
-            return Seen((self.names or NameTable()).matrix(sparse_rows(rows), self.dimension or 0))
+            return HeadRows(
+                (self.names or NameTable()).matrix(sparse_rows(rows), self.dimension or 0)
+            )
         if self.form.begun:
             return self.prepared(self.form.encoded(rows))
         assert not isinstance(rows, NamedRows)
-        return Seen(rows.numbers if isinstance(rows, Cells) else rows)
+        return HeadRows(rows.numbers if isinstance(rows, Cells) else rows)
 
-    def prepared(self, X: Matrix, words: Float64Array | None = None) -> Seen:
+    def prepared(self, X: Matrix, words: Float64Array | None = None) -> HeadRows:
         """Return encoded rows to predict as heads see them.
 
         X: n encoded or sparse rows; sparse rows stay as they are.
         words: (n, k) codes of the rows' words; None without words.
         """
         if isinstance(X, SparseRows):
-            return Seen(X)
+            return HeadRows(X)
         if self.preparation is None:
-            return Seen(X, raw=RawRows(X))
+            return HeadRows(X, raw=RawRows(X))
         raw = RawRows(X, self.form.categorical, words)
-        return Seen(prepared(self.preparation, X), self.form.crossed(X, words), raw)
+        return HeadRows(prepared(self.preparation, X), self.form.crossed(X, words), raw)
 
 
 def _changes(before: RowForm, after: RowForm) -> bool:
@@ -230,9 +232,9 @@ class StreamRows:
         self.notices = [] if table.schema.strict else self.facts.take(table)
 
     def _prepared(self, samples: StreamSamples) -> PreparedSamples:
-        return PreparedSamples(samples, self.seen(samples.X))
+        return PreparedSamples(samples, self.head_rows(samples.X))
 
-    def seen(self, rows: Rows) -> Seen:
+    def head_rows(self, rows: Rows) -> HeadRows:
         """Return rows to learn as heads see them; scales and names include them from now on."""
         if not self.form.sparse:
             return self.prepared(self.form.encoded(rows), self.form.words(rows))
@@ -240,18 +242,18 @@ class StreamRows:
         if self.names is None:
             self.names = NameTable()
         self.names.add(named.names)
-        return Seen(self.names.matrix(named, len(self.names)))
+        return HeadRows(self.names.matrix(named, len(self.names)))
 
-    def prepared(self, X: Matrix, words: Float64Array | None = None) -> Seen:
+    def prepared(self, X: Matrix, words: Float64Array | None = None) -> HeadRows:
         """Return encoded rows to learn as heads see them; arguments as of `RowsView.prepared`."""
         if isinstance(X, SparseRows):
-            return Seen(X)
+            return HeadRows(X)
         if self.preparation is None:
             self.preparation = self.fresh_preparation()
         if self.preparation is None:
-            return Seen(X, raw=RawRows(X))
+            return HeadRows(X, raw=RawRows(X))
         raw = RawRows(X, self.form.categorical, words)
-        return Seen(self.preparation.absorb(X), self.form.crossed(X, words), raw)
+        return HeadRows(self.preparation.absorb(X), self.form.crossed(X, words), raw)
 
     def fresh_preparation(self) -> Preparation | None:
         """Return a preparation of rows of this form before the first row; None if it has none."""

@@ -25,7 +25,7 @@ from wolfstream.solver.adaptive.standing import Standing
 from wolfstream.solver.adaptive.target_scale import Units
 from wolfstream.solver.arrays import Float64Array
 from wolfstream.solver.refits import Refits
-from wolfstream.solver.rows.seen import RawRows
+from wolfstream.solver.rows.head_rows import RawRows
 from wolfstream.solver.stream.forests import (
     LEAST_PROBABILITY,
     Forests,

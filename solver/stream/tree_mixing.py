@@ -20,7 +20,7 @@ from wolfstream.solver.adaptive.regressor import ValueAnswers
 from wolfstream.solver.adaptive.settings import CLASSIFICATION
 from wolfstream.solver.adaptive.view import ClassAnswers
 from wolfstream.solver.arrays import Float64Array
-from wolfstream.solver.rows.seen import RawRows
+from wolfstream.solver.rows.head_rows import RawRows
 from wolfstream.solver.stream.forests import (
     LEAST_PROBABILITY,
     Forests,

@@ -8,9 +8,9 @@ learn it are asked. Listeners do not get each other's votes.
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from typing import Any, Protocol, TypeVar
 
+from wolfstream.solver.rows.head_rows import HeadRows
 from wolfstream.solver.rows.matrix import Matrix
 from wolfstream.solver.rows.sample_weights import Weights
-from wolfstream.solver.rows.seen import Seen
 from wolfstream.solver.stream.votes import NO_INPUTS, HeadInputs, Vote
 
 N = TypeVar("N", bound=str)
@@ -44,7 +44,7 @@ def absorb_in_turn(
     listeners: Collection[str],
     ask: Callable[[N], A | None],
     served: str,
-    seen: Seen,
+    seen: HeadRows,
     y: Any,
     weight: Weights,
 ) -> dict[N, A]:
@@ -78,7 +78,7 @@ def inputs_of(
     heads: Iterable[N],
     listeners: Collection[str],
     ask: Callable[[N], A | None],
-    seen: Seen,
+    seen: HeadRows,
 ) -> HeadInputs:
     """Return what a head gets with rows to predict: nothing unless it is a listener.
 

@@ -93,7 +93,7 @@ class ValueHeadView(NamedTuple):
     def confidence_of(self, head_answer: HeadAnswer) -> ValueConfidence:
         """Return the calibration that applies to an answer of the head."""
         confidence = head_answer.confidence
-        enough = isinstance(confidence, ValueConfidence) and confidence.is_like(self.confidence)
+        enough = isinstance(confidence, ValueConfidence) and confidence.is_mature(self.confidence)
         return confidence if isinstance(confidence, ValueConfidence) and enough else self.confidence
 
     def contests(self, _: HeadAnswer) -> None:

@@ -1,4 +1,4 @@
-"""How evicted samples leave pairs of classes that have squares of kernel values; see `eviction`."""
+"""Eviction from problems that have their own Gram matrices (`squares`), as `eviction` does it."""
 
 import numpy as np
 from numpy.typing import NDArray
@@ -21,7 +21,12 @@ def evict_from_squares(
     ridges: Float64Array,
     max_size: int,
 ) -> None:
-    """Evict stored samples as `eviction.evict` does, from problems with squares."""
+    """Evict stored samples as `eviction.evict` does, from problems with squares.
+
+    classes: (P, 2) the class numbers of each problem.
+    ridges: (classes,) the ridge of each class.
+    max_size: the most samples that the store may hold.
+    """
     evicted, _ = who_leaves(store, pairs, len(ridges), max_size)
     if evicted.any():
         longest = int(pairs.size.max()) + 1
@@ -42,7 +47,9 @@ def take_out(
 ) -> None:
     """Move the weight of evicted members to their heirs, and drop these members.
 
-    classes: (P, 2) the class numbers of each problem. ridges: (classes,). evicted: (slots,).
+    classes: (P, 2) the class numbers of each problem.
+    ridges: (classes,) the ridge of each class.
+    evicted: (slots,).
     heir, row: scratch, longer than the longest problem.
     """
     for i in range(len(pairs.size)):
@@ -86,7 +93,10 @@ def _pass_on(pair: SquareProblem, evicted: NDArray[np.bool_], heir: NDArray[np.i
 
 @inner
 def _drop(pair: SquareProblem, evicted: NDArray[np.bool_], gone: NDArray[np.int64]) -> None:
-    """Drop the evicted members; the others keep their order. gone: scratch."""
+    """Drop the evicted members; the others keep their order.
+
+    gone: scratch.
+    """
     problem, kept, count = pair.problem, 0, 0
     for m in range(problem.size[0]):
         if evicted[problem.column[m]]:
@@ -107,9 +117,10 @@ def _drop(pair: SquareProblem, evicted: NDArray[np.bool_], gone: NDArray[np.int6
 
 @inner
 def _close_square(square: FloatArray, gone: NDArray[np.int64], count: int) -> None:
-    """Drop `count` rows and columns of a square; gone: their numbers, and then the size before.
+    """Drop rows and columns of a square; those between two dropped ones move together.
 
-    Those between two that go move up and left together.
+    gone: the numbers of the dropped ones, and after them the size before.
+    count: how many are dropped.
     """
     for up in range(count + 1):
         top = gone[up - 1] + 1 if up > 0 else 0
@@ -124,7 +135,7 @@ def _close_square(square: FloatArray, gone: NDArray[np.int64], count: int) -> No
 
 @inner
 def _normalise(pair: SquareProblem, weighted: bool) -> None:
-    """Scale weights and gradients to a sum of one; without weight the problem starts anew."""
+    """Scale the weights to a sum of one, and gradients with them; without weight, set all to 0."""
     problem, total = pair.problem, 0.0
     for m in range(problem.size[0]):
         total += problem.alpha[m]

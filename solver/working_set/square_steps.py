@@ -1,6 +1,6 @@
-"""The steps of `sweep` and the partner of `partner`, for a problem with a square of kernel values.
+"""The steps of `sweep` and the choice of `partner`, for a problem with its own Gram matrix.
 
-Rows lie in the order of the members, and these are few: each pass goes over all of them at once.
+Rows have the order of the members, and these are few: each pass goes over all of them at once.
 Loops count with unsigned numbers, as those of `sweep` do.
 """
 
@@ -20,14 +20,13 @@ from wolfstream.solver.working_set.sweep import Ends
 
 
 class SquareProblem(NamedTuple):
-    """A problem and the kernel values of its members, (width, width), in their order.
-
-    scratch: as long as the longest problem.
-    """
+    """A problem and the kernel values of its members."""
 
     problem: Problem
+    # (width, width), in the order of the members.
     square: FloatArray
     ridge: Ridge
+    # As long as the longest problem.
     scratch: Float64Array
 
 
@@ -50,7 +49,7 @@ def ends_in(problem: Problem) -> Ends:
         largest = larger(largest, g[m])
         smallest = smaller(smallest, g[m] if alpha[m] > 0.0 else np.inf)
     best, worst, one = np.uint64(0), np.uint64(0), np.uint64(1)
-    # Each ends before the last member, unless gradients are no numbers; see `sweep._ends_in`.
+    # The loops end before the last member unless gradients are NaN; see `sweep._ends_in`.
     while best + one < n and g[best] < largest - tie:
         best += one
     while worst + one < n and (alpha[worst] == 0.0 or g[worst] > smallest + tie):
@@ -60,7 +59,7 @@ def ends_in(problem: Problem) -> Ends:
 
 @inner
 def row_of(pair: SquareProblem, p: int, row: Float64Array) -> None:
-    """row[m] = A_pm for all members m, as `hessian.hessian_row`."""
+    """row[m] = A_pm for all members m (P1 eq. 3.7)."""
     problem, row_p = pair.problem, pair.square[p]
     y_p, sign = problem.sign[p], problem.sign
     for m in range(np.uint64(problem.size[0])):
@@ -98,7 +97,7 @@ def away(pair: SquareProblem, p: int) -> tuple[int, float, Ends]:
 
 @inner
 def _rescale(pair: SquareProblem, p: int, keep: float, step: float, alpha_p: float) -> Ends:
-    """alpha <- keep alpha + step e_p, g <- keep g - 2 step A_p; alpha_p is the new one of p."""
+    """alpha <- keep alpha + step e_p, g <- keep g - 2 step A_p; alpha_p is p's new weight."""
     problem, row_p = pair.problem, pair.square[p]
     problem.steps[0] += 1
     alpha, g, sign = problem.alpha, problem.gradient, problem.sign

@@ -1,8 +1,8 @@
-"""P1's steps for a block of samples, for pairs of classes that have squares of kernel values.
+"""P1's steps for a block of samples, for pairs of classes that have their own Gram matrices.
 
 `sfw.walk` takes the same steps with values that all problems share. Here every row is at hand, a
-newcomer's row and column are written when it is admitted, and the decisions of all samples of a
-block are computed at once and then follow each step as the gradients of the members do.
+sample's row and column are written when it is admitted, and the decisions of all samples of a
+block are computed at once and then updated at each step, as the gradients of the members are.
 """
 
 import numpy as np
@@ -39,7 +39,7 @@ def walk_squares(
     traces: Traces,
     scratch: Scratch,
 ) -> None:
-    """Take the samples of a block in order, for one problem after another; see `sfw.walk`."""
+    """Take the steps of `sfw.walk` for the samples of a block, for one problem after another."""
     for i in range(len(pairs.size)):
         a, b = rules.classes[i, 0], rules.classes[i, 1]
         ridge = Ridge(rules.ridges[a], rules.ridges[b])
@@ -78,7 +78,10 @@ def _decide(problem: Problem, by_column: FloatArray, total: Float64Array) -> Non
 def _walk(
     pair: SquareProblem, arrivals: Arrivals, rule: Rule, trace: Trace, total: Float64Array
 ) -> None:
-    """Take the steps of one problem. total: of `_decide`."""
+    """Take the steps of one problem.
+
+    total: (B,) the decisions of `_decide`.
+    """
     problem = pair.problem
     ends = ends_in(problem)
     for k in range(len(arrivals.sign)):
@@ -95,7 +98,7 @@ def _walk(
             trace.admitted[k] = True
         if first:
             start(pair, best)
-            _carry(total, arrivals, k, problem, best, 0.0, 1.0)
+            _update_decisions(total, arrivals, k, problem, best, 0.0, 1.0)
             trace.step[k], ends = INITIAL, ends_in(problem)
             continue
         ends = _step(pair, Ends(best, ends.worst), arrivals, rule, trace, total, k)
@@ -112,7 +115,7 @@ def _admit(pair: SquareProblem, arrivals: Arrivals, k: int, gradient: float) -> 
         value = by_column[problem.column[m], k]
         square[new, m] = value
         square[m, new] = value
-    # Of a sample that is stored, too, there is a row among those of the block.
+    # The last rows are those of the block, also of samples that are stored already.
     self_value = by_column[len(by_column) - len(arrivals.sign) + k, k]
     square[new, new] = self_value
     problem.alpha[new] = 0.0
@@ -138,11 +141,11 @@ def _step(
     problem = pair.problem
     if rule.away_steps and away_is_steeper(problem, ends.best, ends.worst):
         trace.step[k], step, new = away(pair, ends.worst)
-        _carry(total, arrivals, k, problem, ends.worst, 1.0 + step, -step)
+        _update_decisions(total, arrivals, k, problem, ends.worst, 1.0 + step, -step)
     else:
         trace.step[k] = TOWARD
         step, new = toward(pair, ends.best)
-        _carry(total, arrivals, k, problem, ends.best, 1.0 - step, step)
+        _update_decisions(total, arrivals, k, problem, ends.best, 1.0 - step, step)
     return new
 
 
@@ -166,13 +169,13 @@ def _correct(
             break
         best, partner = ends.best, best_partner(pair, ends)
         step, ends = swap(pair, best, partner)
-        _carry(total, arrivals, k, problem, best, 1.0, step)
-        _carry(total, arrivals, k, problem, partner, 1.0, -step)
+        _update_decisions(total, arrivals, k, problem, best, 1.0, step)
+        _update_decisions(total, arrivals, k, problem, partner, 1.0, -step)
     return ends
 
 
 @inner
-def _carry(
+def _update_decisions(
     total: Float64Array,
     arrivals: Arrivals,
     k: int,
@@ -181,7 +184,7 @@ def _carry(
     keep: float,
     step: float,
 ) -> None:
-    """Have the decisions of the samples after k follow alpha <- keep alpha + step e_p."""
+    """Update the decisions of the samples after k for alpha <- keep alpha + step e_p."""
     row_p, weight = arrivals.by_column[problem.column[p]], step * problem.sign[p]
     for j in range(np.uint64(k + 1), np.uint64(len(total))):
         total[j] = keep * total[j] + weight * (np.float64(row_p[j]) + 1.0)
