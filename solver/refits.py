@@ -5,8 +5,9 @@ answers from `due` on, and learning that comes there first waits for it. So repl
 and followers agree without any record of it. A model that is restored in between begins the same
 fit again.
 
-One thread per process computes, one fit after another, those first that began first. Whoever needs
-a result that the thread has not begun computes it: after a fork, where the child has no such
+One thread per process computes, one fit after another, those first that began first. A long fit
+gives way between its steps to those that have less room, so that nobody waits for them. Whoever
+needs a result that the thread has not begun computes it: after a fork, where the child has no such
 thread, at the interpreter's end, and where more models are due than one thread can serve. A fit
 that nobody keeps is dropped.
 
@@ -26,10 +27,13 @@ T = TypeVar("T")
 
 
 class Refit(Generic[T]):
-    """A fit that has begun. due: the sequence from which its result answers."""
+    """A fit that has begun.
 
-    def __init__(self, due: int, work: Callable[[], T]) -> None:
-        self.due = due
+    due: the sequence from which its result answers. room: how many samples come before that.
+    """
+
+    def __init__(self, due: int, room: int, work: Callable[[], T]) -> None:
+        self.due, self.room = due, room
         # None once it was called.
         self._work: Callable[[], T] | None = work
         self._result: T | None = None
@@ -81,12 +85,16 @@ class Refits(Generic[T]):
         """The sequence from which the fit that has begun will answer; None if none has."""
         return None if self._current is None else self._current.due
 
-    def begin(self, due: int, work: Callable[[], T]) -> None:
+    def begin(self, sequence: int, due: int, work: Callable[[], T]) -> None:
         """Begin a fit on the thread; one that was not taken is dropped.
 
-        work: computes the result, without the interpreter's lock if learning is to go on beside.
+        Args:
+            sequence: the present one.
+            due: the sequence from which the fit answers.
+            work: computes the result, without the interpreter's lock if learning is to go on
+                beside, and calls `give_way` between its steps if it takes long.
         """
-        self._current = Refit(due, work)
+        self._current = Refit(due, due - sequence, work)
         _THREAD.add(self._current)
 
     def take(self, sequence: int) -> T | None:
@@ -110,8 +118,8 @@ class _Thread:
         # Those that nobody keeps any more vanish from it.
         self._waiting: deque[weakref.ref[Refit[Any]]] = deque()
         self._thread: threading.Thread | None = None
-        # What it computes at present, and how.
-        self._running: tuple[Refit[Any], Callable[[], Any] | None] | None = None
+        # What it computes at present, and how; the last one, to which the others give way.
+        self._running: list[tuple[Refit[Any], Callable[[], Any] | None]] = []
         self._ended = False
 
     def add(self, refit: Refit[Any]) -> None:
@@ -134,10 +142,31 @@ class _Thread:
                 if self._ended:
                     return
                 refit = self._waiting.popleft()()
-                self._running = None if refit is None else (refit, refit.work)
             if refit is not None:
-                refit.run()
-            self._running = refit = None
+                self._compute(refit)
+            refit = None
+
+    def _compute(self, refit: Refit[Any]) -> None:
+        self._running.append((refit, refit.work))
+        refit.run()
+        self._running.pop()
+
+    def give_way(self) -> None:
+        """Compute the fits that wait and have less room than the one that runs on this thread."""
+        if threading.current_thread() is not self._thread:
+            return
+        while (refit := self._more_urgent(self._running[-1][0].room)) is not None:
+            self._compute(refit)
+
+    def _more_urgent(self, room: int) -> Refit[Any] | None:
+        """Take the first that waits and has less room; None if there is none."""
+        with self._change:
+            for k, waiting in enumerate(self._waiting):
+                refit = waiting()
+                if refit is not None and refit.room < room:
+                    del self._waiting[k]
+                    return refit
+        return None
 
     def end(self) -> None:
         """Compute nothing more; returns once the thread has ended."""
@@ -151,12 +180,16 @@ class _Thread:
 
     def after_fork(self) -> None:
         """Go on in a child, where the thread is gone and may have held a lock."""
-        running, self._running = self._running, None
+        running, self._running = self._running, []
         self._change, self._thread = threading.Condition(), None
         self._waiting.clear()
-        if running is not None:
-            refit, work = running
+        for refit, work in running:
             refit.after_fork(work)
+
+
+def give_way() -> None:
+    """Let other fits go first, which have less room. For fits that take long, between two steps."""
+    _THREAD.give_way()
 
 
 _THREAD = _Thread()

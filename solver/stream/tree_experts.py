@@ -249,7 +249,7 @@ class TreeExperts:
         effort = effort_of(running.fit, running.classes)
         arguments = rows, self.categories, running.classes, running.units, effort
         work = partial(fit_forests, *arguments, past=self.past_trees)
-        self._refits.begin(running.fit.due, work)
+        self._refits.begin(self.samples, running.fit.due, work)
 
     def view(self) -> TreesView | None:
         """Return an immutable view of the trees; None before the first fit."""

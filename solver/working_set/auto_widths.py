@@ -227,7 +227,7 @@ class AutoWidths:
 
     def _begin_search(self, search: Search, due: int) -> None:
         self._search = search
-        self._refits.begin(due, partial(best_widths, search))
+        self._refits.begin(self._past.seen, due, partial(best_widths, search))
 
     def _drop_search(self) -> None:
         self._search = None

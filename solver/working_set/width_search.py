@@ -8,6 +8,7 @@ from numpy.typing import NDArray
 
 from wolfstream.solver.arrays import Float64Array
 from wolfstream.solver.kernels.forecast import forecast_error, one_hot
+from wolfstream.solver.refits import give_way
 from wolfstream.solver.working_set.past import EARLIER, RECENT
 
 # A horizon beyond all streams, at which no member ever fades. It is a number like the others, so
@@ -65,6 +66,7 @@ def best_widths(search: Search) -> tuple[float, float]:
 
 def _error(search: Search, gamma: float, horizon: float) -> float:
     """Return the error of forecasts of the last samples with these widths."""
+    give_way()
     time = (search.time - search.time[0])[:, None] / horizon
     rows = np.concatenate([math.sqrt(gamma) * search.X, time], axis=1)
     judged = min(RECENT, len(search.codes) // 2)

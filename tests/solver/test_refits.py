@@ -8,12 +8,12 @@ import threading
 
 import pytest
 
-from wolfstream.solver.refits import Refits
+from wolfstream.solver.refits import Refits, give_way
 
 
 def test_a_fit_is_taken_when_it_is_due() -> None:
     refits = Refits[str]()
-    refits.begin(20, lambda: "fitted")
+    refits.begin(0, 20, lambda: "fitted")
     assert [refits.take(n) for n in (10, 19)] == [None, None]
     assert refits.due == 20
     assert refits.take(20) == "fitted"
@@ -29,7 +29,7 @@ def test_a_fit_goes_on_beside() -> None:
         go_on.wait()
         return threading.get_ident()
 
-    refits.begin(1, work)
+    refits.begin(0, 1, work)
     assert began.wait(30)
     go_on.set()
     assert refits.take(1) != threading.get_ident()
@@ -37,11 +37,46 @@ def test_a_fit_goes_on_beside() -> None:
 
 def test_who_is_due_computes_a_fit_that_waits() -> None:
     first, second, go_on = Refits[int](), Refits[int](), threading.Event()
-    first.begin(1, lambda: 0 if go_on.wait() else 1)
-    second.begin(1, threading.get_ident)
+    first.begin(0, 1, lambda: 0 if go_on.wait() else 1)
+    second.begin(0, 1, threading.get_ident)
     assert second.take(1) == threading.get_ident()
     go_on.set()
     assert first.take(1) == 0
+
+
+def test_a_long_fit_gives_way_to_those_with_less_room() -> None:
+    order, began, all_wait = list[str](), threading.Event(), threading.Event()
+    long, longer, short = Refits[None](), Refits[None](), Refits[None]()
+
+    def work() -> None:
+        began.set()
+        all_wait.wait()
+        give_way()
+        order.append("long")
+
+    long.begin(0, 100, work)
+    assert began.wait(30)
+    longer.begin(0, 101, lambda: order.append("longer"))
+    # What counts is how many samples come before the fit is due.
+    short.begin(1000, 1099, lambda: order.append("short"))
+    all_wait.set()
+    long.take(100)
+    assert order[:2] == ["short", "long"]
+    longer.take(101)
+    short.take(1099)
+    assert order == ["short", "long", "longer"]
+
+
+def test_who_computes_a_fit_that_is_due_gives_way_to_none() -> None:
+    blocking, go_on, computed = Refits[bool](), threading.Event(), list[str]()
+    blocking.begin(0, 1, go_on.wait)
+    due, short = Refits[None](), Refits[None]()
+    due.begin(0, 10, give_way)
+    short.begin(0, 1, lambda: computed.append("short"))
+    due.take(10)
+    assert not computed
+    go_on.set()
+    assert blocking.take(1)
 
 
 def test_failures_are_raised_where_the_fit_is_taken() -> None:
@@ -50,7 +85,7 @@ def test_failures_are_raised_where_the_fit_is_taken() -> None:
     def work() -> None:
         raise ValueError("no rows")
 
-    refits.begin(1, work)
+    refits.begin(0, 1, work)
     with pytest.raises(ValueError, match="no rows"):
         refits.take(1)
     assert refits.take(2) is None
@@ -59,22 +94,22 @@ def test_failures_are_raised_where_the_fit_is_taken() -> None:
 def test_fits_that_nobody_keeps_are_dropped() -> None:
     go_on, computed = threading.Event(), list[int]()
     blocking = Refits[bool]()
-    blocking.begin(1, go_on.wait)
+    blocking.begin(0, 1, go_on.wait)
     for k in range(100):
-        Refits[None]().begin(1, lambda k=k: computed.append(k))  # type: ignore[misc]
+        Refits[None]().begin(0, 1, lambda k=k: computed.append(k))  # type: ignore[misc]
     gc.collect()
     go_on.set()
     assert blocking.take(1)
     last = Refits[int]()
-    last.begin(1, lambda: 7)
+    last.begin(0, 1, lambda: 7)
     assert last.take(1) == 7
     assert not computed
 
 
 def test_a_new_fit_takes_the_place_of_one_that_was_not_taken() -> None:
     refits = Refits[int]()
-    refits.begin(5, lambda: 1)
-    refits.begin(6, lambda: 2)
+    refits.begin(0, 5, lambda: 1)
+    refits.begin(0, 6, lambda: 2)
     assert refits.take(5) is None
     assert refits.take(6) == 2
 
@@ -89,13 +124,13 @@ def test_a_child_computes_what_its_parent_had_begun() -> None:
         return 1 if os.getpid() != parent or go_on.wait() else 0
 
     parent = os.getpid()
-    refits.begin(1, work)
-    waiting.begin(1, lambda: 2)
+    refits.begin(0, 1, work)
+    waiting.begin(0, 1, lambda: 2)
     assert began.wait(30)
     child = os.fork()
     if child == 0:
         later = Refits[int]()
-        later.begin(1, lambda: 3)
+        later.begin(0, 1, lambda: 3)
         results = [refits.take(1), waiting.take(1), later.take(1)]
         os._exit(0 if results == [1, 2, 3] else 1)
     _, status = os.waitpid(child, 0)
@@ -106,11 +141,11 @@ def test_a_child_computes_what_its_parent_had_begun() -> None:
 
 _PROGRAM = """
 import time
-from wolfstream.solver.refits import Refits
+from wolfstream.solver.refits import Refits, give_way
 kept = []
 for _ in range(50):
     kept.append(Refits())
-    kept[-1].begin(1, lambda: time.sleep(0.2))
+    kept[-1].begin(0, 1, lambda: time.sleep(0.2))
 """
 
 
