@@ -90,7 +90,7 @@ test-pythons:
 # three tenths of the kills that the black box checks are losses of power), HARD_OVERLOAD_SECONDS (600
 # for ten minutes) how long it is overloaded.
 test-hard: .venv/hard
-	NUMBA_BOUNDSCHECK=1 $(BIN)/python -m pytest -n 2 tests/solver tests/service/heads
+	NUMBA_BOUNDSCHECK=1 $(BIN)/python -m pytest -n 2 tests/solver tests/service/heads tests/service/model
 	$(BIN)/python -m pytest -n 2 --all-cases -m 'sweep or hypothesis'
 	$(BIN)/python -m pytest -n 2 -m 'hard or not hard' tests/hard tests/service/engine/test_rollback.py \
 	  tests/service/fleet/test_schedules.py tests/service/web/test_triton_client.py

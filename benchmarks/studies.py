@@ -7,6 +7,7 @@ _MODULES = {
     "calibration": ("calibration", "intervals"),
     "changes": ("flips", "rotations", "scales"),
     "columns": ("columns",),
+    "first_rows": ("first_rows",),
     "fleet": ("fleet", "fleet_views", "fleet_takeovers", "fleet_spread"),
     "largest_requests": ("largest_requests",),
     "late_labels": ("late_labels",),

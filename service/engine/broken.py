@@ -1,6 +1,7 @@
 """Models that can learn no more, because their state is between two entries of the log.
 
-Such a model predicts with its last published view. A restart or a rollback brings it back.
+Learning has failed, or the server stops. Such a model predicts with its last published view. A
+restart or a rollback brings it back.
 """
 
 import logging
@@ -19,6 +20,13 @@ def mark_broken(learner: Learner, error: Exception) -> NotYetLearned:
     logger.exception("learning failed, model stopped: model=%s", model.name)
     model.broken = f"learning failed after sequence {learner.sequence}: {error_text(error)}"
     return not_yet_learned(model)
+
+
+def mark_stopped(learner: Learner) -> NotYetLearned:
+    """Let a model learn no more in a server that stops; return the reply to its requests."""
+    learner.failed_live = True
+    learner.model.broken = f"the server stops after sequence {learner.sequence}"
+    return not_yet_learned(learner.model)
 
 
 def error_text(error: Exception) -> str:

@@ -114,6 +114,8 @@ class Engine(Intake):
     async def stop(self) -> bool:
         """Accept nothing more, learn what was accepted, save a snapshot of each model.
 
+        After `stop_learning`, what is left to learn is in the log alone.
+
         Returns False if the server was still recovering or compiling: then nothing was accepted,
         and the writer's thread goes on until the process ends.
         """
@@ -135,6 +137,11 @@ class Engine(Intake):
         """Refuse new requests with NotReady, finish accepted ones, and stop refits."""
         self.stop_replays()
         self._end("draining: it finishes what it has accepted, then it ends")
+
+    def stop_learning(self) -> None:
+        """Learn no further block or part of a request: the log has them for the next start."""
+        self._writer.stop_learning()
+        self._queue.wake()
 
     def stop_replays(self) -> None:
         """Replay no further block: recoveries, takeovers and standbys end before their next one."""

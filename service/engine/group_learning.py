@@ -17,7 +17,12 @@ from wolfstream.service.diagnostics.metrics import Metrics
 from wolfstream.service.engine.absorb import remember
 from wolfstream.service.engine.admission import Admission, admit, count_rejected
 from wolfstream.service.engine.blocks import AdmittedRequest
-from wolfstream.service.engine.broken import error_text, learned_elsewhere, mark_broken
+from wolfstream.service.engine.broken import (
+    error_text,
+    learned_elsewhere,
+    mark_broken,
+    mark_stopped,
+)
 from wolfstream.service.engine.challengers import Challengers
 from wolfstream.service.engine.commits import Commits
 from wolfstream.service.engine.costly_requests import (
@@ -221,8 +226,14 @@ class GroupLearning:
     def give_up(self, models: Iterable[Model]) -> None:
         """Answer what was left to learn for models whose terms have ended."""
         for model in models:
-            if replies := self._turns.give_up(model):
+            if replies := self._turns.give_up(model, learned_elsewhere(model)):
                 self._acknowledge(replies, ())
+
+    def leave_to_next_start(self) -> None:
+        """Answer what was left to learn; its models, unless a thread uses them, learn no more."""
+        for model in self._turns.busy - self._role.in_use:
+            reason = mark_stopped(self._models.learner(model))
+            self._acknowledge(self._turns.give_up(model, reason), ())
 
     def go_on(self) -> None:
         """Learn what has become durable, and take the next turn.

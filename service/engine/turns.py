@@ -229,12 +229,12 @@ class Turns:
             return not_yet_learned(model)
         return mark_broken(self._models.learner(model), error)
 
-    def give_up(self, model: Model) -> list[Reply]:
-        """Leave a model's work to the replica that leads it now; return the replies."""
+    def give_up(self, model: Model, reason: NotYetLearned) -> list[Reply]:
+        """Leave a model's work to whoever reads its log next; return the replies."""
         work = self._waiting.pop(model, None)
         if work is None:
             return []
-        replies = [(request.waiter, learned_elsewhere(model)) for request in work.requests()]
+        replies: list[Reply] = [(request.waiter, reason) for request in work.requests()]
         return [*replies, *work.duplicates.replies(replies)]
 
     def _learn(self, work: Work, block: list[AdmittedRequest]) -> list[Reply]:

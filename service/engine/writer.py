@@ -84,6 +84,7 @@ class Writer:
         self._deliver = acknowledge
         self._keys = RememberedKeys(settings.idempotency_keys, settings.idempotency_bytes)
         self._threads, self.role = Threads(), WriterRole()
+        self._stops_learning = False  # from the next step on
         self.metrics = Metrics()
         self.models = LiveModels(storage, self._keys, ModelMemory(settings.shares.models))
         self.new_models = NewModels(storage, self.models, settings.models)
@@ -184,6 +185,10 @@ class Writer:
         self.challengers.recover()
         self._threads.use(self._settings.threads)
 
+    def stop_learning(self) -> None:
+        """Learn no further turn: what is durable is left to the next start. Any thread may call."""
+        self._stops_learning = True
+
     def close(self) -> None:
         """Save a snapshot of each model that has learned since its last one; close the storage."""
         self.snapshots.close()
@@ -212,9 +217,11 @@ class Writer:
 
     @contextmanager
     def _step(self) -> Iterator[None]:
-        """Hold the role within the block; first answer for models whose terms have ended."""
+        """Hold the role within the block; first answer for models that learn no more."""
         with self.role.step():
             self._learning.give_up(self.models.remove_ended(self.role.uses))
+            if self._stops_learning:
+                self._learning.leave_to_next_start()
             yield
             self._learning.start_snapshots()
 

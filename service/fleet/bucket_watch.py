@@ -74,8 +74,11 @@ async def _pass_on(
     """Pass on what a watch reports, until it turns out to have missed a change."""
     while True:
         try:
-            entry = await watcher.updates(silent_seconds)  # type: ignore[no-untyped-call]
-        except nats.errors.TimeoutError:
+            # `watcher.updates` waits by `asyncio.wait_for`, which on Python 3.11 swallows a
+            # cancellation that comes just after an entry.
+            async with asyncio.timeout(silent_seconds):
+                entry = await anext(watcher)
+        except TimeoutError:
             async with asyncio.timeout(_REFRESH_SECONDS):
                 if await refresh():
                     return

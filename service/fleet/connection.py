@@ -30,6 +30,8 @@ Connect: TypeAlias = Callable[[Sequence[str], str], Coroutine[Any, Any, Client]]
 # More than `connected_client` takes.
 _CONNECT_SECONDS = 40.0
 _API_SECONDS = 5.0
+# How long a task of the connection may take to end before it is cancelled again.
+_CANCEL_AGAIN_SECONDS = 0.5
 # How long a request waits for the client to reconnect: longer than it takes to try two servers.
 _RECONNECT_SECONDS, _LOOK_SECONDS = 5.0, 0.02
 # How long a copy of a stream may take to answer a read, and if it does not, for how long reads go
@@ -333,8 +335,13 @@ def _read_direct(reply: Msg) -> list[StreamMessage]:
 
 
 async def _cancel_others() -> None:
-    """Cancel the tasks that still run on the loop, such as watches."""
-    tasks = asyncio.all_tasks() - {asyncio.current_task()}
-    for task in tasks:
-        task.cancel()
-    await asyncio.gather(*tasks, return_exceptions=True)
+    """Cancel the tasks that still run on the loop, such as watches.
+
+    The library waits by `asyncio.wait_for`, which on Python 3.11 swallows a cancellation that comes
+    just after what it waits for. So what goes on is cancelled again.
+    """
+    while tasks := asyncio.all_tasks() - {asyncio.current_task()}:
+        for task in tasks:
+            task.cancel()
+        ended = asyncio.gather(*tasks, return_exceptions=True)
+        await asyncio.wait([ended], timeout=_CANCEL_AGAIN_SECONDS)

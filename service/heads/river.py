@@ -82,6 +82,8 @@ def _model(described: Any, seed: int) -> Any:
     if isinstance(described, list):
         from river.compose import Pipeline
 
+        if not described:
+            raise ValueError("a pipeline has at least one model")
         return Pipeline(*(_model(step, seed) for step in described))
     if isinstance(described, str):
         described = {"model": described}

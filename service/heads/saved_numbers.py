@@ -50,6 +50,8 @@ SHARE = Numbers(0.0, 1.0)
 MAY_BE_MISSING = Numbers(missing=True)
 # Sums of rows. No row is longer than 1e50, so the squares of these sums do not overflow.
 SUM = Numbers(-1e150, 1e150)
+# Means of logarithms of floats.
+LOGARITHM = Numbers(-1000.0, 1000.0)
 # Rounding takes weights on the simplex a little below zero.
 WEIGHT = Numbers(-1e-9)
 
@@ -59,6 +61,7 @@ IN_ROWS: Bounds = (
     (r"prepare_unit", FROM_ZERO),
     (r"prepare_before", MAY_BE_MISSING),
     (r"prepare_differences_(square|between|excess|since_square|before_square)", FROM_ZERO),
+    (r"prepare_differences_(mean|block_mean)", LOGARITHM),
     (r"prepare_differences_(logarithms|block_count|blocks|alarms|since_count)", COUNT),
     (r"columns_missing", COUNT),
     (r"columns_revised", PLACE),

@@ -21,9 +21,9 @@ PAST_NUMBERS: Bounds = (
     (r"past_recent", Numbers(0.0, 2.0**64)),
     (r"past_last", PLACE),
     (r"past_(table|share|stay|scale)", FROM_ZERO),
-    (r"past_combination_curvature", POSITIVE),
+    (r"past_combination_(curvature|labels)", POSITIVE),
     (r"past_(combination|mixture)_(square|memory|error|step)", FROM_ZERO),
-    (r"past_(combination|mixture)_weight", SHARE),
+    (r"past_(combination|mixture)_(weight|noise)", SHARE),
 )
 
 

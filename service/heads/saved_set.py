@@ -29,6 +29,7 @@ from wolfstream.service.heads.saved_numbers import (
     Numbers,
 )
 from wolfstream.service.heads.saved_rows import check_rows
+from wolfstream.solver.stream.relabelling import LONGEST_WAIT
 from wolfstream.solver.working_set.auto_widths import MOST_BESIDE
 from wolfstream.solver.working_set.past import EARLIER, RECENT
 
@@ -172,10 +173,13 @@ def _check_search(arrays: Arrays, n_classes: int | None, dimension: int | None) 
 
 def _check_moves(arrays: Arrays, n_classes: int | None) -> None:
     """Check a set's recent predictions, and the labels that came for them."""
-    check_shape("moved_seen", arrays, (1,))
+    check_shape("moved_seen", arrays, (3,))
     check_numbers("moved_seen", arrays, None)
     seen = int(arrays["past_seen"][0])
-    require(int(arrays["moved_seen"][0]) == seen, "moved_seen", "is not that of past_seen")
+    of_moves, moved, wait = arrays["moved_seen"].tolist()
+    require(of_moves == seen, "moved_seen", "is not that of past_seen")
+    possible = moved <= seen and wait <= LONGEST_WAIT
+    require(possible, "moved_seen", "has a move that has not come, or waits for too long")
     check_shape("moved_table", arrays, (None, None))
     classes, labels = shape_of("moved_table", arrays)
     require(classes == labels, "moved_table", "is not square")

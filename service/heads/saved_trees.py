@@ -41,9 +41,9 @@ TREE_NUMBERS: Bounds = (
     (r"trees_forest_(fresh|residual|past)_right", Numbers(0.0, 2.0**64)),
     (r"trees_forest_(fresh|residual|past)_child", Numbers(-LEAVES, NODES)),
     (r"trees_forest_unit", POSITIVE),
-    (r"trees_mixing_curvature", POSITIVE),
+    (r"trees_mixing_(curvature|labels)", POSITIVE),
     (r"trees_mixing_(square|memory|error|step)", FROM_ZERO),
-    (r"trees_mixing_weight", SHARE),
+    (r"trees_mixing_(weight|noise)", SHARE),
 )
 
 

@@ -66,6 +66,9 @@ logger = logging.getLogger(__name__)
 
 # How long the writer's thread may run Python code before the event loop gets its turn.
 _SWITCH_SECONDS = 0.001
+# How long a server that stops learns what it has accepted: its clients are to hear the outcome
+# before their connections are closed.
+_LEARN_SECONDS = PATIENCE_SECONDS - 2
 
 
 def serve(
@@ -318,7 +321,8 @@ class _Server(HttpServer):
         """Stop accepting, answer what was accepted, close streams with 1001, then all connections.
 
         Before that, a replica of a fleet hands over its models, and forwards calls. For
-        `drain_seconds`, all calls are still answered, until a load balancer sends no more.
+        `drain_seconds`, all calls are still answered, until a load balancer sends no more. What
+        takes long to learn is left to the next start, and its clients are told so.
         """
         drained = time.monotonic() + self._drain_seconds
         if self._roles is not None:
@@ -326,6 +330,7 @@ class _Server(HttpServer):
                 await asyncio.wait_for(self._roles.hand_over(), PATIENCE_SECONDS)
         await asyncio.sleep(max(drained - time.monotonic(), 0.0))
         self._engine.refuse()
+        asyncio.get_running_loop().call_later(_LEARN_SECONDS, self._engine.stop_learning)
         self._monitor.close()
         if self._workers is not None:
             await self._workers.stop()  # they need this process until they have ended

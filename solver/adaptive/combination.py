@@ -2,11 +2,12 @@
 
     expert e   p_e = softmax(beta_e u_e),  u_e its scores less their mean over the classes
     stacker s  p_s = softmax(sum_e a_se beta_e u_e)
-    answer     p = sum_v w_v p_v over experts and stackers, w by fixed share on the log loss
+    answer     p = sum_v w_v ((1 - noise_v) p_v + noise_v / K) over experts and stackers
 
-Each row is predicted before its label is used (`temperature`, `stacking`, `fixed_share`). In fixed
-share a probability counts as at least LEAST. The log loss of a row counts by its weight; of a
-weight above 1, a likelihood counts as at least LEAST of the best one.
+w is by fixed share on the log loss, and noise is the share of labels that are drawn at random
+(`label_noise`). Each row is predicted before its label is used (`temperature`, `stacking`,
+`fixed_share`). In fixed share a probability counts as at least LEAST. The log loss of a row counts
+by its weight; of a weight above 1, a likelihood counts as at least LEAST of the best one.
 """
 
 from collections.abc import Mapping, Sequence
@@ -17,6 +18,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from wolfstream.solver.adaptive.fixed_share import SHARE, share_step, weigh_likelihood
+from wolfstream.solver.adaptive.label_noise import drawn, first_noise, noise_step, with_noise
 from wolfstream.solver.adaptive.stacking import adagrad_step
 from wolfstream.solver.adaptive.temperature import newton_step, softmax
 from wolfstream.solver.arrays import Float64Array
@@ -24,7 +26,8 @@ from wolfstream.solver.compiled import compiled, inner, larger, smaller
 from wolfstream.solver.held import Holder, Words, held, hold
 
 LEAST = 1e-4
-FIRST_CURVATURE = 1.0
+# As if so much had been seen by a temperature of 1: the first labels tell little of it.
+FIRST_CURVATURE = 10.0
 # Scores of others may have any size; products of these stay finite.
 LARGEST_SCORE = 1e6
 
@@ -38,16 +41,22 @@ class Combination(NamedTuple):
     square: Float64Array  # (S, E) decayed sums of their squared gradients
     step: Float64Array  # (S,) step sizes of the stackers
     weight: Float64Array  # (E + S,) weights by fixed share, experts first
+    noise: Float64Array  # (E + S,) as of `label_noise`; 0 if labels are never drawn
+    labels: Float64Array  # (E + S,) as of `label_noise`
 
 
-def new_combination(prior: Float64Array, steps: Sequence[float]) -> Combination:
+def new_combination(
+    prior: Float64Array, steps: Sequence[float], *, noisy: bool = True
+) -> Combination:
     """Return the combination before any sample.
 
     prior: (E + S,) weights before any sample, not normalised.
     steps: (S,) step sizes of the stackers.
+    noisy: whether labels may be drawn at random.
     """
     stackers = len(steps)
     experts = len(prior) - stackers
+    noise, labels = first_noise(len(prior))
     return Combination(
         beta=np.ones(experts),
         curvature=np.full(experts, FIRST_CURVATURE),
@@ -55,6 +64,8 @@ def new_combination(prior: Float64Array, steps: Sequence[float]) -> Combination:
         square=np.zeros((stackers, experts)),
         step=np.array(steps, np.float64),
         weight=prior / prior.sum(),
+        noise=noise if noisy else np.zeros_like(noise),
+        labels=labels,
     )
 
 
@@ -88,7 +99,6 @@ class RowWork(NamedTuple):
     p: Float64Array  # (E + S, K) probabilities of experts and stackers
     likelihood: Float64Array  # (E + S,)
     speaks: NDArray[np.bool_]  # (E + S,) whether it is awake
-    slope: Float64Array  # (E,) temperature times weight of the sample
 
 
 class Learning(NamedTuple):
@@ -165,7 +175,7 @@ def _row_work(c: Combination, targets: int) -> RowWork:
     stackers, experts = c.a.shape
     voices = experts + stackers
     p = np.empty((voices, targets))
-    return RowWork(p, np.ones(voices), np.empty(voices, np.bool_), np.empty(experts))
+    return RowWork(p, np.ones(voices), np.empty(voices, np.bool_))
 
 
 # Most of numba carries no types.
@@ -192,7 +202,7 @@ def _combine(
 ) -> None:
     """Compute `Combiner.combine`."""
     c, work, least = held(words, _LEARNING)
-    p, likelihood, speaks, slope = work
+    p, likelihood, speaks = work
     experts, stackers = c.a.shape[1], c.a.shape[0]
     for i in range(scores.shape[0]):
         classes, u = known[i], scores[i]
@@ -202,17 +212,22 @@ def _combine(
         if classes < 2 or y[i] >= classes:
             continue
         label, w = y[i], weight[i]
-        for e in range(experts):
-            slope[e] = w * c.beta[e]
-        for s in range(stackers):
-            stacker_p = p[experts + s]
-            adagrad_step(c.a[s], c.square[s], c.step[s], slope, u, stacker_p, classes, label)
-        for e in range(experts + stackers):
-            likelihood[e] = larger(p[e, label], LEAST)
-            if speaks[e]:
-                losses[i, e] = -np.log(likelihood[e])
-                if e < experts:
-                    newton_step(c.beta, c.curvature, e, u[e], p[e], classes, label, w)
+        # Stackers come first, which learn by the temperatures that they answered with.
+        for e in range(experts + stackers - 1, -1, -1):
+            q = with_noise(c.noise[e], p[e, label], classes)
+            likelihood[e] = larger(q, LEAST)
+            if not speaks[e]:
+                continue
+            losses[i, e] = -np.log(likelihood[e])
+            r = drawn(c.noise[e], q, classes)
+            noise_step(c.noise, c.labels, e, r, w)
+            told = w * (1.0 - r)
+            if e < experts:
+                newton_step(c.beta, c.curvature, e, u[e], p[e], classes, label, told)
+            else:
+                s = e - experts
+                step, square = c.step[s], c.square[s]
+                adagrad_step(c.a[s], square, step, c.beta, told, u, p[e], classes, label)
         if w != 1.0:
             weigh_likelihood(likelihood, speaks, w, LEAST)
         share_step(c.weight, likelihood, speaks, least)
@@ -247,7 +262,8 @@ def combine_row(
 
     u: (E, K) scores; overwritten by their differences from the mean over the first `classes`.
     awake: (E,) whether an expert has scores.
-    p: (E + S, K) gets the probabilities of each expert and stacker.
+    p: (E + S, K) gets the probabilities of each expert and stacker for labels that are not drawn at
+        random.
     speaks: (E + S,) gets `awake`, and True for stackers.
     probability: (K,) zeros, to which the probabilities are added.
     """
@@ -268,7 +284,7 @@ def combine_row(
         if speaks[e]:
             total += c.weight[e]
             for k in range(classes):
-                probability[k] += c.weight[e] * p[e, k]
+                probability[k] += c.weight[e] * with_noise(c.noise[e], p[e, k], classes)
     for k in range(classes):
         probability[k] /= total
 

@@ -12,7 +12,7 @@ these learners (`experts.Companion`).
 
 Restart: once there is `evidence` that what it has learned is outdated, the learner copies P, W and
 temperatures from the learner with the shortest horizon on the same features. The curvatures of the
-temperatures are those before any sample, so that these adapt soon.
+temperatures become FRESH_CURVATURE, so that these adapt soon.
 """
 
 from collections.abc import Mapping, Sequence
@@ -21,7 +21,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from wolfstream.solver.adaptive.combination import FIRST_CURVATURE, Combination
+from wolfstream.solver.adaptive.combination import Combination
 from wolfstream.solver.adaptive.evidence import Evidence
 from wolfstream.solver.adaptive.experts import Companion
 from wolfstream.solver.adaptive.label_permutation import LabelPermutation
@@ -33,6 +33,7 @@ from wolfstream.solver.compiled import compiled
 
 # A restart waits this many horizons of `label_permutation`: labels may just have been permuted.
 PATIENCE = 4.0
+FRESH_CURVATURE = 1.0
 
 
 class FormerState(NamedTuple):
@@ -224,7 +225,7 @@ def _permuted(former: FormerState, permutation: NDArray[np.int64]) -> FormerStat
 
 def _restarted(recent: RidgePart, combination: Combination) -> FormerState:
     state = _state_of(recent, combination)
-    return state._replace(curvature=np.full_like(state.curvature, FIRST_CURVATURE))
+    return state._replace(curvature=np.full_like(state.curvature, FRESH_CURVATURE))
 
 
 def _replace(part: RidgePart, combination: Combination, state: FormerState) -> None:

@@ -148,8 +148,8 @@ def score_gradient(
     """Return the gradient (E, K) of sum_k direction_k log P_k in the experts' scores.
 
     P are the probabilities of `combination`: u are the scores less their mean,
-    q_e = softmax(beta_e u_e), q_s = softmax(sum_e a_se beta_e u_e), and P = sum w q / sum w over
-    all that are awake.
+    q_e = softmax(beta_e u_e), q_s = softmax(sum_e a_se beta_e u_e), and
+    P = sum w ((1 - noise) q + noise / K) / sum w over all that are awake.
 
     scores: (E, K).
     awake: (E,) which experts have scores.
@@ -165,9 +165,10 @@ def score_gradient(
     speaks = np.concatenate([awake, np.ones(stackers, np.bool_)])
     w = np.where(speaks, c.weight, 0.0)
     w /= w.sum()
-    P = w @ q
+    P = w @ ((1.0 - c.noise[:, None]) * q + c.noise[:, None] / q.shape[1])
     # The log of a probability of 0 has no derivative.
-    d_q = w[:, None] * np.where(P > 0.0, direction / np.where(P > 0.0, P, 1.0), 0.0)
+    d_P = np.where(P > 0.0, direction / np.where(P > 0.0, P, 1.0), 0.0)
+    d_q = (w * (1.0 - c.noise))[:, None] * d_P
     d_logits = q * (d_q - (d_q * q).sum(axis=1, keepdims=True))
     d_scaled = d_logits[:experts] + c.a.T @ d_logits[experts:]
     d_u = np.where(awake[:, None], c.beta[:, None] * d_scaled, 0.0)

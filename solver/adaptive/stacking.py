@@ -23,6 +23,7 @@ def adagrad_step(
     square: Float64Array,
     step: float,
     beta: Float64Array,
+    weight: float,
     u: Float64Array,
     p: Float64Array,
     classes: int,
@@ -33,7 +34,8 @@ def adagrad_step(
     a: (E,) coefficients; updated in place.
     square: (E,) decayed sums of squared gradients; updated in place.
     step: step size.
-    beta: (E,) temperatures of the experts, times the weight of the sample.
+    beta: (E,) temperatures of the experts.
+    weight: of the label.
     u: (E, K) scores of the experts, less their mean over the classes.
     p: (K,) probabilities of the stacker.
     classes: how many of the K columns are classes.
@@ -43,7 +45,7 @@ def adagrad_step(
         gradient = -u[e, label]
         for k in range(classes):
             gradient += p[k] * u[e, k]
-        gradient *= beta[e]
+        gradient *= weight * beta[e]
         square[e] = DECAY * square[e] + gradient * gradient
-        weight = a[e] - step * gradient / np.sqrt(square[e] + SMALLEST_SQUARE)
-        a[e] = smaller(larger(weight, -LARGEST_WEIGHT), LARGEST_WEIGHT)
+        moved = a[e] - step * gradient / np.sqrt(square[e] + SMALLEST_SQUARE)
+        a[e] = smaller(larger(moved, -LARGEST_WEIGHT), LARGEST_WEIGHT)

@@ -4,7 +4,7 @@
     gradient of the log loss in beta:   sum_k p_k u_k - u_y
     curvature:                          sum_k p_k u_k^2 - (sum_k p_k u_k)^2
 
-Both count by the sample's weight. beta takes scalar online Newton steps, gradient / (sum of
+Both count by the label's weight. beta takes scalar online Newton steps, gradient / (sum of
 curvatures that decay by DECAY). It may be negative: after labels were exchanged, an expert that is
 always wrong is as useful as one that is always right.
 """
@@ -51,7 +51,7 @@ def newton_step(
     p: (K,) its probabilities.
     classes: how many of the K columns are classes.
     label: class code of the sample.
-    weight: of the sample.
+    weight: of the label.
     """
     first = 0.0
     second = 0.0
@@ -59,10 +59,6 @@ def newton_step(
         first += p[k] * u[k]
         second += p[k] * u[k] * u[k]
     gradient = first - u[label]
-    if weight == 1.0:
-        curvature[expert] = DECAY * curvature[expert] + second - first * first
-    else:
-        curvature[expert] = DECAY * curvature[expert] + weight * (second - first * first)
-        gradient *= weight
-    step = gradient / larger(curvature[expert], 1e-9)
+    curvature[expert] = DECAY * curvature[expert] + weight * (second - first * first)
+    step = weight * gradient / larger(curvature[expert], 1e-9)
     beta[expert] = smaller(larger(beta[expert] - step, -LARGEST), LARGEST)

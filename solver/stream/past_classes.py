@@ -40,8 +40,10 @@ PRIOR = 2.0
 _ONE_OF, _SHORT_ONE_OF = 0.5, 0.05
 # Probabilities of the prediction count as at least this.
 LEAST = 1e-4
-_FIRST_WEIGHT = 4.0
-_WEIGHTS = np.concatenate([[_FIRST_WEIGHT], np.ones(EXPERTS - 1 + len(STEPS))])
+_OTHERS = np.ones(EXPERTS - 1 + len(STEPS))
+# What the weights of experts and stackers return to, and those before any label: the first few
+# labels tell little of the next one.
+_WEIGHTS, _FIRST_WEIGHTS = np.append(4.0, _OTHERS), np.append(64.0, _OTHERS)
 _KEPT, _SHORT_KEPT, _STAY_KEPT = np.exp(-1.0 / np.array([HORIZON, SHORT_HORIZON, STAY_HORIZON]))
 KINDS: tuple[dict[str, Any], ...] = (
     {"learner": "label before", "of": "answer"},
@@ -69,6 +71,7 @@ class ClassPastView(NamedTuple):
     beta: Float64Array  # this and the following as of `Combination`
     a: Float64Array
     weight: Float64Array
+    noise: Float64Array
 
     def answer(self, answers: ClassAnswers) -> ClassAnswers:
         """Return the predictions with the labels before for `answers` without them."""
@@ -87,7 +90,8 @@ class ClassPastView(NamedTuple):
         p = answers.probability[0]
         scores = np.empty((EXPERTS, len(p)))
         _write_scores(p, self.said, len(p), scores)
-        whole = Combination(self.beta, self.beta, self.a, self.a, np.array(STEPS), self.weight)
+        beta, a, noise = self.beta, self.a, self.noise
+        whole = Combination(beta, beta, a, a, np.array(STEPS), self.weight, noise, noise)
         d_scores = score_gradient(whole, scores, np.ones(EXPERTS, np.bool_), direction)
         gradient = np.where(p > LEAST, d_scores[0] + d_scores[1], 0.0)
         return np.asarray(gradient - gradient.mean())
@@ -95,7 +99,7 @@ class ClassPastView(NamedTuple):
 
 def new_class_past() -> ClassPast:
     """Return the statistics before any label."""
-    combination = new_combination(_WEIGHTS, STEPS)
+    combination = new_combination(_FIRST_WEIGHTS, STEPS, noisy=False)
     combination.a[:] = 0.0
     combination.a[:, 0] = 1.0
     return ClassPast(
@@ -170,7 +174,7 @@ def view_of(past: ClassPast) -> ClassPastView | None:
     said = np.empty((EXPERTS - 1, len(past.table)))
     _say(past.table, past.share, past.stay, past.last, said)
     c = past.combination
-    return ClassPastView(said, c.beta.copy(), c.a.copy(), c.weight.copy())
+    return ClassPastView(said, c.beta.copy(), c.a.copy(), c.weight.copy(), c.noise)
 
 
 @compiled
@@ -222,13 +226,14 @@ def _answer(
     beta: Float64Array,
     a: Float64Array,
     weight: Float64Array,
+    noise: Float64Array,
     probability: Float64Array,
     scores: Float64Array,
     room: Float64Array,
     awake_all: NDArray[np.bool_],
     aided: Float64Array,
 ) -> None:
-    c = Combination(beta, beta, a, a, beta, weight)
+    c = Combination(beta, beta, a, a, beta, weight, noise, noise)
     awake = awake_all[:EXPERTS]
     for i in range(len(probability)):
         _write_scores(probability[i], said, scores.shape[1], scores)

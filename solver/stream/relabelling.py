@@ -3,6 +3,10 @@
 After a permutation of labels the stored samples contradict all that follow, though only their
 labels are wrong. Once the permutation is known (`adaptive.label_permutation`), the samples from
 before it are relabelled, and the set restarts with them.
+
+Labels that alternate look like one permutation after another, and each restart takes as long as
+learning thousands of samples. So a permutation that did not hold for PATIENCE samples makes the
+next one wait, and each further one that comes soon after the wait doubles it.
 """
 
 from collections.abc import Mapping
@@ -26,6 +30,8 @@ _CLASS_HORIZON = 6.0
 _MOST = 0.5
 # The number of last samples among which the change is located.
 _REMEMBERED = 8 * _PERIOD
+# For how many samples a permutation has to hold; the longest wait of the next one.
+PATIENCE, LONGEST_WAIT = 4 * _PERIOD, 64 * _PERIOD
 
 
 class Relabelling(NamedTuple):
@@ -59,6 +65,9 @@ class RelabellingDetector:
     def __init__(self) -> None:
         self.seen = 0
         self._permutation = MatchedPermutation(_CLASS_HORIZON)
+        # The sample of the last relabelling, and for how many samples no other one counts; 0 if the
+        # last one held.
+        self._relabelled = self._wait = 0
         # Predicted classes, -1 for none, and labels of the first `_stored` columns.
         self._samples = np.empty((2, 2 * _REMEMBERED), np.int64)
         self._stored = 0
@@ -117,21 +126,31 @@ class RelabellingDetector:
         # The change is where most predictions are right: unpermuted before it, permuted after it.
         right, right_permuted = all_predicted == all_y, permuted == all_y
         change = int(np.argmax(np.cumsum(right.astype(np.int64) - right_permuted))) + 1
-        if not right[change:].mean() < _MOST < right_permuted[change:].mean():
+        is_change = right[change:].mean() < _MOST < right_permuted[change:].mean()
+        if not is_change or self.seen - self._relabelled < self._wait:
             self._permutation = MatchedPermutation(_CLASS_HORIZON)
             return None
+        self._wait_longer()
         all_predicted[:], all_y[:change] = permuted, permutation[all_y[:change]]
         return Relabelling(permutation, self.seen - len(all_y) + change)
+
+    def _wait_longer(self) -> None:
+        """Let the next relabelling wait if this one came soon after the last, or after its wait."""
+        passed = self.seen - self._relabelled
+        held = passed >= max(2 * self._wait, PATIENCE) or not self._relabelled
+        self._wait = 0 if held else min(max(2 * self._wait, 2 * _PERIOD), LONGEST_WAIT)
+        self._relabelled = self.seen
 
     def state(self) -> dict[str, NDArray[Any]]:
         """Return the state as plain arrays."""
         predicted, y = self._last.copy()
-        own = {"moved_said": predicted, "moved_y": y, "moved_seen": np.array([self.seen])}
+        seen = np.array([self.seen, self._relabelled, self._wait])
+        own = {"moved_said": predicted, "moved_y": y, "moved_seen": seen}
         return own | self._permutation.state("moved")
 
     def restore(self, state: Mapping[str, NDArray[Any]]) -> None:
         """Restore what `state` returned."""
-        self.seen = int(state["moved_seen"][0])
+        self.seen, self._relabelled, self._wait = state["moved_seen"].tolist()
         self._stored = 0
         self._store(state["moved_said"][-_REMEMBERED:], state["moved_y"][-_REMEMBERED:])
         self._permutation.restore("moved", state)

@@ -5,7 +5,7 @@ most of it is not.
 """
 
 import math
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from functools import cache
 from itertools import pairwise
 from typing import Any, NamedTuple
@@ -42,6 +42,7 @@ _FLOATS = (
 # In ms since 1970. Rows that wait since then do not expire.
 FAR_AHEAD = 4_102_444_800_000
 _INTEGERS = (-1, 0, 1, 2, 7, 31, 32, 1000, 2**31, 2**53, 2**62, -(2**62), 2**63 - 1, -(2**63))
+_TYPES = ("f4", "f8", "i4", "i8", "u1", "?", ">f8", "c16", "S3", "M8[s]")
 _VALUES: tuple[Any, ...] = (
     *(None, True, False, -1, 0, 1, 2, 7, 64, 10**6, 10**18, 10**40, 0.5, 5e-324, 1e308, -1e308),
     *(math.nan, math.inf, -math.inf, "", "x", "\ud800", [], {}, [[]], [None], {"x": 1}),
@@ -79,7 +80,10 @@ def _rooms(n: int) -> list[dict[str, Any]]:
 
 
 def _table(spec: dict[str, Any], n: int) -> Stream:
-    rows, y = _rooms(n), ["warm" if i % 3 else "cold" for i in range(n)]
+    rows = _rooms(n)
+    y: Any = ["warm" if i % 3 else "cold" for i in range(n)]
+    if "task" in spec:
+        y = np.array([row["degrees"] + 2.0 * (i % 3 > 0) for i, row in enumerate(rows)])
     return Stream(spec, Samples(named_values(rows), y), rows)
 
 
@@ -111,6 +115,10 @@ def streams() -> dict[str, Stream]:
         "trees of words": _table({"asset": None}, 600),
         "trees": Stream({"asset": None}, three_classes(600)),
         "trees of numbers": Stream({**_REGRESSION, "asset": None}, curve(600)),
+        "everything of classes": _table(
+            {"asset": None, "temporal": True, "adaptive": {"class_weight": "balanced"}}, 600
+        ),
+        "everything of numbers": _table({**_REGRESSION, "asset": None, "temporal": True}, 600),
         "weighed classes": Stream(
             {"asset": None, "adaptive": {"class_weight": "balanced"}}, classes
         ),
@@ -165,6 +173,59 @@ def forged(state: State, random: np.random.Generator) -> Forgery:
         state, done = (_with_array if random.random() < 0.65 else _with_plain)(state, random)
         what.append(done)
     return Forgery(state, "; ".join(what))
+
+
+def each_forgery(state: State) -> Iterator[Forgery]:
+    """Yield states in each of which one array is another one, in each way and for each array."""
+    for name in sorted(state.arrays.keys() - set(_PACKED)):
+        array = state.arrays[name]
+        for what, other in _each_array(array):
+            same = (other.dtype, other.shape) == (array.dtype, array.shape)
+            if not same or other.tobytes() != array.tobytes():
+                yield Forgery(
+                    state._replace(arrays={**state.arrays, name: other}), f"{name}: {what}"
+                )
+
+
+def _each_array(array: NDArray[Any]) -> Iterator[tuple[str, NDArray[Any]]]:
+    """Yield arrays with another value here or there, of another shape, or of another type."""
+    places: dict[str, Any] = {"all": ...}
+    if array.size > 1:
+        middles = np.unravel_index(array.size // 2, array.shape)
+        places |= {"the first": (0,) * array.ndim, "the last": (-1,) * array.ndim}
+        places |= {"a middle one": middles, "a row": middles[0], "a column": (..., middles[-1])}
+    for place, index in places.items() if array.size else ():
+        for value in _values_like(array):
+            other = array.copy()
+            with np.errstate(over="ignore"):
+                other[index] = value
+            yield f"{place} = {value}", other
+    for axis in range(array.ndim):
+        if array.shape[axis]:
+            last = np.take(array, [-1], axis)
+            yield f"axis {axis} without its last", np.delete(array, -1, axis)
+            yield f"axis {axis} with its last twice", np.concatenate([array, last], axis)
+            yield f"axis {axis} tripled", np.concatenate([array] * 3, axis)
+            yield f"axis {axis} reversed", np.ascontiguousarray(np.flip(array, axis))
+        yield f"axis {axis} empty", np.take(array, [], axis)
+    if array.ndim > 1:
+        yield "axes swapped", np.ascontiguousarray(array.T)
+        yield "flat", array.reshape(-1)
+    yield "one more axis", array[..., None]
+    with np.errstate(all="ignore"):
+        for kind in _TYPES:
+            yield f"as {kind}", array.astype(kind)
+
+
+def _values_like(array: NDArray[Any]) -> list[Any]:
+    """Return values of an array's type that are wrong in one place or another."""
+    if array.dtype.kind == "f":
+        return [*_FLOATS]
+    if array.dtype.kind == "b":
+        return [False, True]
+    bounds = np.iinfo(array.dtype)
+    values = {*_INTEGERS, len(array), len(array) + 1, bounds.min, bounds.max}
+    return sorted(value for value in values if bounds.min <= value <= bounds.max)
 
 
 def _with_array(state: State, random: np.random.Generator) -> tuple[State, str]:
@@ -226,7 +287,7 @@ def _shape(array: NDArray[Any], _: Any, random: np.random.Generator) -> tuple[ND
 
 
 def _type(array: NDArray[Any], _: Any, random: np.random.Generator) -> tuple[NDArray[Any], str]:
-    kind = _one_of(("f4", "f8", "i4", "i8", "u1", "?", ">f8", "c16", "S3", "M8[s]"), random)
+    kind = _one_of(_TYPES, random)
     with np.errstate(all="ignore"):
         return array.astype(kind), f"as {kind}"
 

@@ -135,11 +135,12 @@ def softmax(logits):
 
 
 class Combination:
-    """Temperatures, stackers and fixed share; an expert whose scores are None sleeps."""
+    """Temperatures, stackers, noise and fixed share; an expert whose scores are None sleeps."""
 
     def __init__(self, experts, steps, few=()):
         """The few experts weigh a tenth of another one before any sample."""
-        self.beta, self.curvature = np.ones(experts), np.ones(experts)
+        self.beta, self.curvature = np.ones(experts), np.full(experts, 10.0)
+        self.drawn, self.labels = np.zeros((2, experts + len(steps)))
         self.a = np.full((len(steps), experts), 1.0 / experts)
         self.square, self.steps = np.zeros((len(steps), experts)), np.array(steps)
         self.prior = np.ones(experts + len(steps))
@@ -154,16 +155,23 @@ class Combination:
         u = np.array([np.zeros(width) if s is None else s - s.mean() for s in scores])
         expert = softmax(self.beta[:, None] * u)
         stacker = softmax(np.einsum("se,e,ek->sk", self.a, self.beta, u))
-        p = np.concatenate([expert, stacker])
+        noise = ((self.drawn + 0.4) / (self.labels + 20.0))[:, None]
+        p = (1.0 - noise) * np.concatenate([expert, stacker]) + noise / width
         answer = self.weight[awake] @ p[awake] / self.weight[awake].sum()
         if width < 2 or label >= width:
             return answer
+        drawn = noise[:, 0] / width / p[:, label]
+        told, told_stackers = np.split(1.0 - drawn, [len(scores)])
+        self.drawn = np.where(awake, 0.99 * self.drawn + drawn, self.drawn)
+        self.labels = np.where(awake, 0.99 * self.labels + 1.0, self.labels)
         miss = np.einsum("sk,ek->se", stacker - np.eye(width)[label], u) * self.beta
+        miss *= told_stackers[:, None]
         self.square = 0.999 * self.square + miss**2
         self.a = self.a - self.steps[:, None] * miss / np.sqrt(self.square + 1e-8)
         mean = (expert * u).sum(axis=1)
-        curvature = 0.999 * self.curvature + (expert * u**2).sum(axis=1) - mean**2
-        beta = self.beta - (mean - u[:, label]) / curvature
+        spread = (expert * u**2).sum(axis=1) - mean**2
+        curvature = 0.999 * self.curvature + told * spread
+        beta = self.beta - told * (mean - u[:, label]) / curvature
         woken = awake[: len(scores)]
         self.curvature = np.where(woken, curvature, self.curvature)
         self.beta = np.where(woken, np.clip(beta, -1e3, 1e3), self.beta)

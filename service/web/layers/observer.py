@@ -4,6 +4,7 @@ A request is counted under the route that serves it, not under its path: otherwi
 create any number of labels. Paths without a route are counted as `OTHER`.
 """
 
+import asyncio
 import logging
 import time
 from collections.abc import Awaitable, Callable
@@ -17,14 +18,19 @@ from starlette.types import ASGIApp, Message, Receive, Scope, Send
 from wolfstream.service.calls.lookup import target_of
 from wolfstream.service.diagnostics import tracing
 from wolfstream.service.diagnostics.metrics import Histogram
+from wolfstream.service.errors import InDoubt
 from wolfstream.service.web.formats.paths import is_public
-from wolfstream.service.web.formats.problems import CLIENT_LEFT
+from wolfstream.service.web.formats.problems import CLIENT_LEFT, problem_response
 
 logger = logging.getLogger(__name__)
 
 OTHER = "other"
 _METHODS = frozenset({"GET", "HEAD", "POST", "PUT", "DELETE", "PATCH", "OPTIONS"})
 _SLOW_SECONDS = 1.0
+_STOPPED = (
+    "the server stops, and had no answer in time; look at the model before you send samples again, "
+    "unless under the same Idempotency-Key"
+)
 # A response with this header lasts for as long as the client listens.
 _EVENTS = (b"content-type", b"text/event-stream; charset=utf-8")
 _STATUS_OF = {"websocket.accept": 101, "websocket.close": 403}
@@ -90,6 +96,11 @@ class Observer:
 
         try:
             await self._app(scope, receive, answer)
+        except asyncio.CancelledError:  # the server stops, and waits no longer
+            if scope["type"] != "http":
+                raise
+            if not status:
+                await problem_response(InDoubt(_STOPPED), scope["path"])(scope, receive, answer)
         except Exception as error:
             if not status:
                 status = 500

@@ -2,9 +2,8 @@
 
 import asyncio
 import logging
-from collections.abc import Callable
+from collections.abc import Awaitable, Callable, Iterator
 from datetime import UTC, datetime
-from types import SimpleNamespace
 from typing import Any
 
 import pytest
@@ -36,6 +35,18 @@ KEY = Key(
 )
 
 
+class Watcher:
+    """A watch that tells some entries, and then nothing."""
+
+    def __init__(self, entries: Iterator[Any], stop: Callable[[], Awaitable[None]]) -> None:
+        self._entries, self.stop = entries, stop
+
+    async def __anext__(self) -> Any:
+        for entry in self._entries:
+            return entry
+        return await asyncio.Event().wait()
+
+
 class Bucket:
     """A bucket whose watches tell what the test puts into them.
 
@@ -54,14 +65,7 @@ class Bucket:
         entries = iter(self.told[self.opened])
         self.opened += 1
 
-        async def updates(_seconds: float) -> Any:
-            try:
-                return next(entries)
-            except StopIteration:
-                await asyncio.sleep(0)
-                raise nats.errors.TimeoutError from None
-
-        return SimpleNamespace(updates=updates, stop=self._stop)
+        return Watcher(entries, self._stop)
 
     async def _stop(self) -> None:
         self.stopped += 1

@@ -352,6 +352,7 @@ def test_numbers_that_cannot_be_are_none(client: httpx.Client, name: str, does: 
         ),
         ({"learner": "river", "options": {"model": "os.system"}}, "/custom/options", "no name"),
         ({"learner": "river", "options": {"model": "river.tree.os"}}, "/custom/options", "has no"),
+        ({"learner": "river", "options": {"model": []}}, "/custom/options", "at least one model"),
         (
             {"learner": "river", "options": {"model": "river.drift.ADWIN"}},
             "/custom/options",

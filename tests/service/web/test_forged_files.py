@@ -4,7 +4,7 @@ import json
 import math
 import os
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from typing import Any
 
 import httpx
@@ -12,13 +12,15 @@ import msgpack
 import numpy as np
 import pytest
 
-from tests.service.forging import Forgery, forged, state_of, streams
+from tests.service.forging import Forgery, each_forgery, forged, state_of, streams
 from tests.service.process import ServerProcess
 from wolfstream.service.samples.predicted import from_prediction_record, to_prediction_record
 from wolfstream.service.storage.snapshot_format import encode_state
 
 SEED = int(os.environ.get("HARD_SEED", "20261126"))
 ROOM = {"state_bytes": 64 << 20, "features": 20_000, "classes": 20}
+# Models of forged files that are kept until the server starts again.
+_KEPT = 20
 OCTETS = {"content-type": "application/octet-stream"}
 
 
@@ -129,6 +131,45 @@ def campaign(server: ServerProcess, files: int, seed: int) -> Counter[str]:
     return told
 
 
+def each_file(server: ServerProcess, name: str, chosen: Callable[[int], bool]) -> Counter[str]:
+    """Post each forgery of an array whose number is chosen; how many were what.
+
+    Some of the models that become of them are kept, restart with the server, and are used again.
+    """
+    told, kept = Counter[str](), list[str]()
+    with httpx.Client(base_url=server.url, timeout=60) as client:
+        for i, forgery in enumerate(each_forgery(state_of(name))):
+            if not chosen(i):
+                continue
+            try:
+                told[_one_file(client, name, forgery)] += 1
+                if len(kept) < _KEPT and _is_kept(client, f"kept-{len(kept)}", forgery):
+                    kept.append(forgery.what)
+            except (AssertionError, httpx.HTTPError) as error:
+                raise AssertionError(f"{name}: {forgery.what}") from error
+    server.kill()
+    server.start()
+    with httpx.Client(base_url=server.url, timeout=60) as client:
+        for i, what in enumerate(kept):
+            try:
+                _use(client, name, f"kept-{i}")
+            except AssertionError as error:
+                raise AssertionError(f"{name}, after a restart: {what}") from error
+            client.delete(f"/v1/models/kept-{i}").raise_for_status()
+    return told
+
+
+def _is_kept(client: httpx.Client, model: str, forgery: Forgery) -> bool:
+    """Upload a file again, learn a sample, and upload what the model is then."""
+    content = b"".join(encode_state(forgery.state))
+    if client.put(f"/v1/models/{model}/state", content=content, headers=OCTETS).is_error:
+        return False
+    saved = client.get(f"/v1/models/{model}/state").raise_for_status().content
+    client.put("/v1/models/m/state", content=saved, headers=OCTETS).raise_for_status()
+    client.delete("/v1/models/m").raise_for_status()
+    return True
+
+
 def _one_file(client: httpx.Client, name: str, forgery: Forgery) -> str:
     content = b"".join(encode_state(forgery.state))
     answer = client.put("/v1/models/m/state", content=content, headers=OCTETS)
@@ -144,28 +185,29 @@ def _one_file(client: httpx.Client, name: str, forgery: Forgery) -> str:
     return "accepted"
 
 
-def _use(client: httpx.Client, name: str) -> None:
+def _use(client: httpx.Client, name: str, model: str = "m") -> None:
     """Predict, learn one sample and some more, and look, as the model's users do."""
-    heads = _described(client)["heads"]
+    heads = _described(client, model)["heads"]
     calls = ["samples", "asset"] if "asset" in heads else ["samples"]
     for start, stop in ((0, 1), (1, 2), (2, 50)):
         body = streams()[name].body(start, stop)
         for call in calls:
-            _answered(client.post(f"/v1/models/m/{call}", json=body))
+            _answered(client.post(f"/v1/models/{model}/{call}", json=body))
         for head in heads:
             asked = {"x": body["x"], "probability": True}
-            _answered(client.post("/v1/models/m/predict", params={"head": head}, json=asked))
+            path = f"/v1/models/{model}/predict"
+            _answered(client.post(path, params={"head": head}, json=asked))
     y = streams()[name].body(0, 3)["y"]
     for ids in (["a"], ["b", 3]):
-        _answered(client.post("/v1/models/m/labels", json={"ids": ids, "y": y[: len(ids)]}))
-    described = _described(client)
+        _answered(client.post(f"/v1/models/{model}/labels", json={"ids": ids, "y": y[: len(ids)]}))
+    described = _described(client, model)
     assert described["status"] == "ok", described["notice"]
-    _answered(client.get("/v1/models/m/learners"))
-    _answered(client.get("/v1/models/m/history"))
+    _answered(client.get(f"/v1/models/{model}/learners"))
+    _answered(client.get(f"/v1/models/{model}/history"))
 
 
-def _described(client: httpx.Client) -> Any:
-    answer = client.get("/v1/models/m")
+def _described(client: httpx.Client, model: str) -> Any:
+    answer = client.get(f"/v1/models/{model}")
     assert answer.status_code == 200, answer.text[:500]
     return plain(answer)
 

@@ -1,12 +1,13 @@
-"""Starting: what keeps a server from it is said in one line."""
+"""Starting and stopping: what keeps a server from it is said in one line."""
 
 import signal
 import socket
 import sys
 import time
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import closing
 from pathlib import Path
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import httpx
 import pytest
@@ -14,6 +15,7 @@ import pytest
 from tests.service.process import ServerProcess
 from wolfstream.service.access.key_file import KeyFile
 from wolfstream.service.access.keys import add_key
+from wolfstream.service.engine import turns
 from wolfstream.service.errors import StartupError
 from wolfstream.service.settings import Settings
 from wolfstream.service.web.listeners import bound_sockets, url_of
@@ -207,3 +209,68 @@ def test_second_signal_ends_a_server_that_drains(tmp_path: Path) -> None:
             time.sleep(0.01)
         server.send_signal(signal.SIGTERM)
         assert server.exit_code() == 128 + signal.SIGTERM
+
+
+def _slow_parts() -> None:
+    """Let each part of a large request take a second in this process."""
+    absorb = turns.absorb_part
+
+    def slow(*given: Any) -> Any:
+        time.sleep(1.0)
+        return absorb(*given)
+
+    turns.absorb_part = slow
+
+
+def test_a_stop_leaves_what_takes_long_to_learn_to_the_next_start(tmp_path: Path) -> None:
+    """And says so to its client: the samples are durable."""
+    n = 40 * 1024
+    body = {"x": [[float(i % 7)] for i in range(n)], "y": [i % 2 for i in range(n)]}
+    spec = {"working_set": None, "adaptive": None, "asset": {"dimension": 8}, "serve": "asset"}
+    with closing(ServerProcess(tmp_path / "data")) as server:
+        server.prelude = _slow_parts
+        server.start()
+        with httpx.Client(base_url=server.url, timeout=60) as client, ThreadPoolExecutor() as pool:
+            for name in ("a", "b"):
+                client.put(f"/v1/models/{name}", json=spec).raise_for_status()
+            sending = pool.submit(client.post, "/v1/models/a/asset", json=body)
+            durable = {"Prefer": "respond-async"}
+            while not sending.running():
+                time.sleep(0.01)
+            later = client.post("/v1/models/b/asset", json=body, headers=durable)
+            assert later.status_code == 202
+            began = time.monotonic()
+            assert server.terminate() == 0
+            assert time.monotonic() < began + 15.0
+            answer = sending.result()
+        assert answer.status_code == 503
+        told = answer.json()
+        assert (told["type"], told["outcome"]) == ("urn:wolfstream:not-yet-learned", "durable")
+        assert "Traceback" not in server.log()
+        server.prelude = None
+        server.start()
+        for name in ("a", "b"):
+            assert httpx.get(f"{server.url}/v1/models/{name}").json()["sequence"] == n
+
+
+def test_calls_that_wait_when_the_server_stops_are_told_so(tmp_path: Path) -> None:
+    with closing(ServerProcess(tmp_path / "data", wait_seconds=60)) as server:
+        server.start()
+        httpx.put(f"{server.url}/v1/models/m", json={}).raise_for_status()
+        with (
+            httpx.Client(base_url=server.url, timeout=60) as client,
+            ThreadPoolExecutor() as pool,
+            socket.create_connection(("127.0.0.1", server.port)) as half,
+        ):
+            waiting = pool.submit(client.get, "/v1/models/m?min_sequence=9")
+            half.sendall(
+                b"POST /v1/models/m/samples HTTP/1.1\r\nHost: localhost\r\nContent-Length: 99\r\n"
+                b"Content-Type: application/json\r\n\r\n{"
+            )
+            time.sleep(0.5)
+            assert server.terminate() == 0
+            answer = waiting.result()
+            assert half.recv(4096).startswith(b"HTTP/1.1 503")
+        assert answer.status_code == 503
+        assert answer.json()["outcome"] == "unknown"
+        assert "Traceback" not in server.log()

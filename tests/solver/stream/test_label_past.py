@@ -148,7 +148,8 @@ def test_probabilities_are_those_of_the_formulas():
         share[y[i]] += weight[i]
         recent[y[i]] += weight[i]
     prior = np.array([4.0, 1.0, 1.0, 1.0, 1.0, 1.0])
-    combination = new_combination(prior, (0.03, 0.1))
+    first = np.array([64.0, 1.0, 1.0, 1.0, 1.0, 1.0])
+    combination = new_combination(first, (0.03, 0.1), noisy=False)
     combination.a[:] = [1.0, 0.0, 0.0, 0.0]
     combine = Combiner(prior).combine
     expected, expected_losses = combine(combination, scores, awake, y, known, weight)

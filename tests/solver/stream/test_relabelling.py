@@ -92,6 +92,29 @@ def test_nothing_is_found_where_nothing_moves(right):
     assert all(watch.absorb(said[part], y[part]) is None for part in blocks(len(y), 128))
 
 
+def test_labels_that_alternate_move_ever_more_seldom():
+    """What the set says is wrong again as soon as it has followed."""
+    n, watch = 40_000, RelabellingDetector()
+    y = np.arange(n) % 2
+    found = [part.stop for part in blocks(n, 128) if watch.absorb(1 - y[part], y[part])]
+    assert 5 <= len(found) <= 12
+    assert max(np.diff(found)) >= 8192
+
+
+def test_moves_that_hold_are_followed_each_time():
+    n, every, found = 12_800, 640, []
+    y = np.random.default_rng(0).integers(0, 2, n)
+    said = y.copy()
+    y = np.where(np.arange(n) // every % 2 == 1, 1 - y, y)
+    watch = RelabellingDetector()
+    for part in blocks(n, 128):
+        move = watch.absorb(said[part], y[part])
+        if move is not None:
+            found.append(part.stop)
+            said[part.stop :] = move.permutation[said[part.stop :]]
+    assert len(found) == n // every - 1
+
+
 def test_two_of_many_classes_that_change_places_are_left_to_the_set():
     random = np.random.default_rng(3)
     y = random.integers(0, 10, 5120)
