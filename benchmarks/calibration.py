@@ -24,7 +24,7 @@ from sklearn.isotonic import IsotonicRegression
 from benchmarks.datasets import load
 from benchmarks.harness import Options, Study
 from benchmarks.results import Figures, Results, crossed, mean
-from wolfstream.solver.calibration.platt import Scaling, fitted, probabilities
+from wolfstream.solver.calibration.platt import Scaling, fit_scaling, probabilities
 from wolfstream.solver.calibration.values import ValueCalibration
 from wolfstream.solver.prepare.columns import Preparation, layout_of
 from wolfstream.solver.prepare.row_form import Preparing
@@ -46,7 +46,7 @@ def platt(window: int) -> Method:
     last: list[Scaling | None] = [None]
 
     def method(scores: Floats, codes: Codes, new_scores: Floats) -> Floats:
-        scaling = last[0] = fitted(last[0], scores[-window:], codes[-window:])
+        scaling = last[0] = fit_scaling(last[0], scores[-window:], codes[-window:])
         return probabilities(scaling, new_scores)
 
     return method

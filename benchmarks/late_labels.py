@@ -63,7 +63,7 @@ def default_model(stream: Stream) -> dict[int, Predicted]:
         for delay in DELAYS[1:]:
             rows = slice(stop + delay, min(stop + delay + BLOCK, n))
             if rows.start < n:
-                seen = view.seen(stream.X[rows])
+                seen = view.head_rows(stream.X[rows])
                 predicted[delay][rows] = _numbers(view.predict(model.spec.serve, seen).prediction)
     return predicted
 

@@ -46,7 +46,7 @@ from wolfstream.solver.frank_wolfe.methods import (
 )
 from wolfstream.solver.frank_wolfe.partan import Previous
 from wolfstream.solver.frank_wolfe.solve_dual import initial_ball
-from wolfstream.solver.kernels.cached_rows import Kept, KernelRows
+from wolfstream.solver.kernels.cached_rows import KernelRows, RowCache
 from wolfstream.solver.simplex.problem import Problem, worst_vertex
 from wolfstream.solver.simplex.steps import away_is_steeper
 
@@ -121,7 +121,7 @@ def advance(
     problem: Problem,
     dual: Dual,
     previous: Previous,
-    kept: Kept,
+    kept: RowCache,
     method: int,
     tolerance: Tolerance,
     member: NDArray[np.bool_],

@@ -10,7 +10,7 @@ Float64Array = NDArray[np.float64]
 # float32, or float64 where a kernel's values do not fit float32 (`kernels.precision`).
 FloatArray = NDArray[Any]
 
-# Making so many numbers of an array takes about a millisecond.
+# Making this many Python numbers of an array takes about a millisecond.
 _PART = 1 << 15
 
 

@@ -33,7 +33,7 @@ class NewModel(ModelSpec):
     """What a model is to be. `{}` is a valid spec; a head that is null does not exist."""
 
     follows: ModelName = Field(
-        default_factory=str,  # of no meaning: whoever gives it names a model
+        default_factory=str,  # optional, but without a default in the schema
         description="The champion of a challenger, which learns what this model learns and is "
         "sent no samples of its own. The champion has the same task and is no challenger.",
     )

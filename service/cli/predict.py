@@ -238,7 +238,7 @@ def _predict(
 
     try:
         published = loaded.model.published
-        rows = loaded.seen(X, data.names)
+        rows = loaded.head_rows(X, data.names)
         return published.predict(loaded.model.spec.serve, rows)
     except InvalidSamples as error:
         first = error.errors[0]

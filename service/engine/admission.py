@@ -244,7 +244,7 @@ def _accept(request: LearnRequest, draft: Draft, duplicates: Duplicates) -> Chec
     if key is not None and duplicates.recognise(model.id, key, digest, request.waiter):
         model.counts[head].count_duplicates(len(samples.y))
         return None
-    draft.add(head, samples, request.expected, request.known)
+    draft.add(head, samples, request.expected, request.precomputed)
     if key is not None:
         keyed = KeyedRequest(model.id, draft.sequence, key, digest, None, len(samples.y))
         duplicates.add(keyed, request.waiter)

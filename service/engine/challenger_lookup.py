@@ -2,7 +2,7 @@
 
 from collections.abc import Callable
 
-from wolfstream.service.engine.leading import Leading
+from wolfstream.service.engine.leading import Leadership
 from wolfstream.service.engine.live_models import LiveModels
 from wolfstream.service.errors import NotFollowing, NotLeader, UnknownModel
 from wolfstream.service.model.live import Model
@@ -19,7 +19,7 @@ class ChallengerLookup:
     """
 
     def __init__(
-        self, models: LiveModels, find: Callable[[str], Model], leading: Leading | None
+        self, models: LiveModels, find: Callable[[str], Model], leading: Leadership | None
     ) -> None:
         self._models, self._find, self._leading = models, find, leading
 

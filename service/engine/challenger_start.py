@@ -1,6 +1,6 @@
-"""How a challenger starts: empty, with its champion's state, or with the samples in its log.
+"""Makes challengers: empty, with their champion's state, or before the samples in its log.
 
-Also the reasons why a model cannot be a challenger.
+It also checks whether a model can be a challenger.
 """
 
 from wolfstream.service.engine.model_files import LoadedModel, ModelFileError, fill_model
@@ -24,7 +24,7 @@ from wolfstream.service.storage.snapshot_format import State
 
 # The spec field and the array of the rows that wait for labels.
 _WAITING_ROWS = "pending"
-# Spec fields that may differ where a state is taken over; heads may be null as well.
+# Spec fields that may differ from the champion's if its state is taken over.
 _FREE = ("serve", "pending")
 
 
@@ -50,7 +50,7 @@ def check_same(model: Model, champion: Model, spec: ModelSpec) -> None:
         )
 
 
-def starting(champion: Learner, spec: ModelSpec, start: Start, log: LogReader) -> LoadedModel:
+def new_challenger(champion: Learner, spec: ModelSpec, start: Start, log: LogReader) -> LoadedModel:
     """Return a challenger at one of its champion's sequences, not served yet.
 
     Args:

@@ -16,7 +16,7 @@ from typing import NamedTuple
 
 from wolfstream.service.engine.admission import model_limits
 from wolfstream.service.engine.broken import mark_broken
-from wolfstream.service.engine.challenger_start import check_champion, check_same, starting
+from wolfstream.service.engine.challenger_start import check_champion, check_same, new_challenger
 from wolfstream.service.engine.commits import Commits
 from wolfstream.service.engine.followed_log import FollowedBlock, following_blocks, learn_block
 from wolfstream.service.engine.live_models import LiveModels
@@ -110,7 +110,7 @@ class Challengers:
             return model, False
         log = self._models.term(champion).log
         with self._aside(1):  # as recovery does
-            loaded = starting(champion_learner, spec, start, log)
+            loaded = new_challenger(champion_learner, spec, start, log)
         learner = self._new_models.add_follower(name, loaded, champion)
         champion_learner.record_losses()
         self.begin(learner)

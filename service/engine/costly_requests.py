@@ -1,10 +1,9 @@
-"""What takes long to check of requests, computed before their admission.
+"""The parts of checking requests that take long, computed before their admission.
 
 Admission holds the writer's role, so no other model learns meanwhile. Most requests are checked in
 microseconds. The first rows of a table with very many columns, or labels for very many rows, take
-a second: that is computed aside, and admission finds it in the requests.
-
-It decides nothing: what it has computed counts only if the model is still as it was then.
+a second. These are computed outside of admission, which finds the result in the request and uses it
+only if the model is still as it was then.
 """
 
 from collections.abc import Mapping, Sequence
@@ -24,7 +23,7 @@ from wolfstream.solver.prepare.row_form import RowForm
 # The requests that a group consists of.
 GroupRequest: TypeAlias = LearnRequest | LabelRequest | WaitingRowsRequest
 
-# What has no more values, or labels, is checked in some ten milliseconds.
+# Requests with at most this many values, or labels, are checked in about ten milliseconds.
 _VALUES, _LABELS = 1 << 14, 1 << 11
 # No request of fewer bytes, as the queue counts them, is costly.
 COSTLY_BYTES = 1 << 17
@@ -37,10 +36,10 @@ def is_costly(request: GroupRequest) -> bool:
     return isinstance(request, LabelRequest) and request.size > _LABELS
 
 
-def with_known(
+def with_precomputed(
     requests: Sequence[GroupRequest], learners: Mapping[Model, Learner], time: int
 ) -> list[GroupRequest]:
-    """Return the requests of a group with what takes long to check of them.
+    """Return the requests of a group with the precomputed parts of their checks.
 
     Args:
         requests: in the order in which they came.
@@ -48,7 +47,7 @@ def with_known(
         time: of the group, in milliseconds since 1970.
     """
     forms = {model: learner.rows.form for model, learner in learners.items()}
-    labelled, known = set[Model](), list[GroupRequest]()
+    labelled, precomputed = set[Model](), list[GroupRequest]()
     for request in requests:
         model = request.model
         if model in learners and isinstance(request, LearnRequest):
@@ -56,25 +55,27 @@ def with_known(
         elif isinstance(request, LabelRequest) and model in learners.keys() - labelled:
             labelled.add(model)
             request = _with_outcomes(request, learners[model], time)
-        known.append(request)
-    return known
+        precomputed.append(request)
+    return precomputed
 
 
 def _with_form(request: LearnRequest, form: RowForm) -> tuple[LearnRequest, RowForm]:
-    """Return a request with its record and what it makes of a form, and the form after it."""
+    """Return a request with its record and the form after it, and that form."""
     samples, record = request.samples, request.record
     if has_too_many(columns_with_texts(samples.X), form):  # refused without a look at them
         return request, form
     if record is None:
         samples, record = with_record(samples)
-    known = next_form(form, samples.X)
-    return request._replace(samples=samples, record=record, known=known), known.after
+    form_after = next_form(form, samples.X)
+    return request._replace(
+        samples=samples, record=record, precomputed=form_after
+    ), form_after.after
 
 
 def _with_outcomes(request: LabelRequest, learner: Learner, time: int) -> LabelRequest:
-    """Return a request with what becomes of its labels; as it is if admission will refuse it."""
+    """Return a request with the outcomes of its labels; unchanged if admission will refuse it."""
     try:
         joiner = LabelJoiner(learner.pending, request.model, time)
-        return request._replace(known=joiner.look_up(request.labels))
+        return request._replace(precomputed=joiner.look_up(request.labels))
     except Refusal:
         return request

@@ -1,4 +1,4 @@
-"""How long learning is expected to take: by what the model took lately, or else by size."""
+"""The expected time of learning, from the model's recent times, or else from its size."""
 
 from wolfstream.service.model.live import Model
 from wolfstream.service.samples.tasks import task_of

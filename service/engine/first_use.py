@@ -21,7 +21,7 @@ from wolfstream.service.samples.validation import Question, Samples
 from wolfstream.service.spec.heads import HeadName
 from wolfstream.solver.prepare.named_rows import Rows, named_values, rows_between, table_of
 
-# Enough rows for what happens once in a chunk of 32, unless so many would take longer than this.
+# Enough rows for code that runs once in a chunk of 32, unless they would take longer than this.
 _ROWS, _SECONDS = 33, 2.0
 _CONFIDENCE = 0.9
 _MOST_NAMES = 20
@@ -82,7 +82,7 @@ def _check_published(learner: Learner, rows: Rows | None) -> None:
 
 def _predictions(published: ModelView, head: HeadName, rows: Rows) -> list[Any]:
     """Return everything that a prediction can be asked for."""
-    seen = published.seen(rows)
+    seen = published.head_rows(rows)
     predictions = published.predict(head, seen)
     results: list[Any] = [predictions.prediction, predictions.decision]
     for question in (

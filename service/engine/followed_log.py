@@ -1,4 +1,4 @@
-"""What a challenger learns next: blocks of its champion's log.
+"""The blocks of a champion's log that a challenger learns next.
 
 A challenger learns its champion's blocks, in their order, and no others. Its own fits and
 checkpoints are in its own log; in a recovery each keeps its place between the same blocks.

@@ -9,10 +9,10 @@ import asyncio
 import time
 from collections.abc import Callable
 
-# Clients that were answered together have sent their next requests after about so many turns of the
-# event loop. An idle loop makes them in some ten microseconds.
+# Clients that were answered together have sent their next requests after about this many turns of
+# the event loop. An idle loop needs about ten microseconds for them.
 _TURNS = 4
-# A busy loop takes longer for a turn. No request waits for others much longer than for its commit.
+# A bound for a busy loop, so that no request waits for others much longer than for its commit.
 _MOST_SECONDS = 0.002
 
 

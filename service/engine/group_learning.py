@@ -29,7 +29,7 @@ from wolfstream.service.engine.costly_requests import (
     COSTLY_BYTES,
     GroupRequest,
     is_costly,
-    with_known,
+    with_precomputed,
 )
 from wolfstream.service.engine.duplicates import Duplicates
 from wolfstream.service.engine.late_labels import LabelOutcomes, LabelRequest, count_unlearned
@@ -124,14 +124,14 @@ class GroupLearning:
         """
         self.settle()
         if any(map(is_costly, requests)):
-            requests = self._with_known(requests)
+            requests = self._with_precomputed(requests)
         duplicates = Duplicates(self._keys)
         admission = self._admitted(requests, duplicates)
         if admission is not None:
             self._commit(admission, duplicates)
         self._learn_short(seconds)
 
-    def _with_known(self, requests: list[GroupRequest]) -> list[GroupRequest]:
+    def _with_precomputed(self, requests: list[GroupRequest]) -> list[GroupRequest]:
         """Compute aside what takes long to check; what fails is left to admission."""
         learners = dict[Model, Learner]()
         for model in {request.model for request in requests if is_costly(request)}:
@@ -140,7 +140,7 @@ class GroupLearning:
         self._checks_costly = True
         try:
             with self._role.aside(*{request.model for request in requests}):
-                return with_known(requests, learners, now())
+                return with_precomputed(requests, learners, now())
         except Exception:
             logger.exception("check in advance failed, admission checks again")
             return requests

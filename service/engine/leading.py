@@ -1,4 +1,4 @@
-"""Which models of a fleet this replica leads, and which it stands by for.
+"""Leads the models of a fleet that are this replica's, and stands by for others.
 
 One replica leads a model: it alone learns the model's samples. Another one is the standby: it
 replays the model's log on a thread of its own, so that it has little left to read if the leader is
@@ -55,7 +55,7 @@ class _Lock:
         self.lock, self.users = asyncio.Lock(), 0
 
 
-class Leading:
+class Leadership:
     """The models that this replica leads and stands by for. Used on the event loop.
 
     Args:

@@ -32,7 +32,7 @@ class LearnRequest(NamedTuple):
         expected: revisions, one of which the model must be at; () for any.
         record: the samples as the log has them, if they came so; None if they are still to be
             encoded.
-        known: what the samples make of the model's rows, if it was computed in advance.
+        precomputed: the form of the model's rows after the samples, if it was computed in advance.
     """
 
     model: Model
@@ -44,7 +44,7 @@ class LearnRequest(NamedTuple):
     durable: Waiter | None = None
     expected: tuple[Revision, ...] = ()
     record: bytes | None = None
-    known: NextForm | None = None
+    precomputed: NextForm | None = None
 
     @property
     def size(self) -> int:

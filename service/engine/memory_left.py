@@ -1,4 +1,4 @@
-"""How much memory the process may still take, as the system counts it."""
+"""The memory that the process may still take, as counted by the system."""
 
 import contextlib
 import ctypes

@@ -25,8 +25,8 @@ from wolfstream.service.storage.snapshot_format import (
 )
 from wolfstream.service.storage.term import Term
 from wolfstream.solver.prepare.named_rows import table_of
+from wolfstream.solver.rows.head_rows import HeadRows
 from wolfstream.solver.rows.matrix import Matrix, SparseRows
-from wolfstream.solver.rows.seen import Seen
 
 
 class ModelFileError(WolfstreamError):
@@ -58,15 +58,15 @@ class LoadedModel(NamedTuple):
         """The model of the learner."""
         return self.learner.model
 
-    def seen(self, X: Matrix | list[list[Any]], names: Sequence[str] | None) -> Seen:
+    def head_rows(self, X: Matrix | list[list[Any]], names: Sequence[str] | None) -> HeadRows:
         """Return rows of a file as the model's heads take them. Raises InvalidSamples.
 
         names: of the columns, if the file has them.
         """
         if isinstance(X, SparseRows):
-            return Seen(X)
+            return HeadRows(X)
         plain = names is None and not isinstance(X, list)
-        return self.model.published.seen(np.asarray(X) if plain else table_of(names, X))
+        return self.model.published.head_rows(np.asarray(X) if plain else table_of(names, X))
 
 
 def load_model(path: Path, name: str = "", model_id: int = 0) -> LoadedModel:

@@ -6,7 +6,7 @@ from typing import NamedTuple
 from wolfstream.service.engine.learn_request import LABEL_BYTES, Answer
 from wolfstream.service.errors import MOST_ERRORS, IdTaken, Invalid, SampleError, TooLarge
 from wolfstream.service.model.live import Model
-from wolfstream.service.model.pending import Pending
+from wolfstream.service.model.pending import PendingRows
 from wolfstream.service.model.waiting_rows import waiting_bytes
 from wolfstream.service.samples.ids import RowId
 from wolfstream.service.samples.predicted import PredictedRows, rows_record, to_prediction_record
@@ -75,7 +75,7 @@ class PredictionAdmission:
         time: of the group, in milliseconds since 1970.
     """
 
-    def __init__(self, pending: Pending | None, model: Model, sequence: int, time: int) -> None:
+    def __init__(self, pending: PendingRows | None, model: Model, sequence: int, time: int) -> None:
         self._pending, self._model = pending, model
         self._sequence, self._time = sequence, time
         # id -> the request of the same group that brings its row
@@ -117,7 +117,7 @@ class PredictionAdmission:
         return AdmittedPrediction(request, PredictionEntry(entry, predicted), response)
 
     def _earlier(
-        self, pending: Pending, request: WaitingRowsRequest, rows: bytes
+        self, pending: PendingRows, request: WaitingRowsRequest, rows: bytes
     ) -> PredictedRows | None:
         """Return an equal earlier request, if any. Raises IdTaken if other rows have its ids."""
         ids = request.ids
@@ -136,7 +136,7 @@ class PredictionAdmission:
         ]
         raise IdTaken("other rows have these ids already; give each row a new id", wrong)
 
-    def _check_size(self, pending: Pending, record: bytes, rows: int) -> None:
+    def _check_size(self, pending: PendingRows, record: bytes, rows: int) -> None:
         spec = pending.spec
         needed = waiting_bytes(record, rows)
         if rows > spec.max_rows or needed > spec.max_bytes:
@@ -147,7 +147,7 @@ class PredictionAdmission:
             )
 
 
-def waits(model: Model, pending: Pending | None) -> Pending:
+def waits(model: Model, pending: PendingRows | None) -> PendingRows:
     """Return the rows of a model that wait. Raises Invalid if its spec lets none wait."""
     if pending is None:
         raise Invalid(

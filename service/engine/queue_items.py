@@ -1,4 +1,4 @@
-"""What the writer's queue holds: requests of a group, and orders."""
+"""The items of the writer's queue: requests of a group, and orders."""
 
 import asyncio
 from collections.abc import Callable

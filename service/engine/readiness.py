@@ -1,4 +1,4 @@
-"""What requests wait for: the server's readiness, and the compilation of the code they run."""
+"""Lets requests wait for the server's readiness, and for the compilation of their code."""
 
 import asyncio
 

@@ -49,9 +49,9 @@ def recover_model(
         learner: new, of the model.
         storage: of logs and snapshots.
         computing: see `replay`.
-        champion: the id of the model that it follows, if any. A challenger has what its newest
-            snapshot or rollback has, and goes on from there beside requests (see
-            `engine.challengers`).
+        champion: the id of the model that it follows, if any. A challenger is recovered from its
+            newest snapshot or rollback alone, and learns the rest beside requests
+            (`engine.challengers`).
         is_scarce: whether there is so little memory that nothing more is to be recovered.
 
     Returns the learner and the term. Raises StartupError.
@@ -176,7 +176,7 @@ def _has_room(model: Model, is_scarce: Callable[[], bool]) -> bool:
 
 
 def _may_begin(learner: Learner, replays: Replays, after: int) -> bool:
-    """Return whether to replay after a sequence; if that has ended processes, mark it broken."""
+    """Return whether to replay after a sequence; mark a model broken if that ended processes."""
     model = learner.model
     ended = replays.begin(model.id, after)
     if ended < replays.max_crashes:
@@ -347,10 +347,10 @@ def check_complete(learner: Learner, log: LogReader, term: Term, journal: str) -
     """Raise StartupError if more was acknowledged than was recovered.
 
     Args:
-        learner: that has learned everything there is.
+        learner: after its recovery.
         log: that holds its samples.
         term: of its own log.
-        journal: the name of what is to be restored, for the message.
+        journal: the name of the journal, for the message.
     """
     model, reached = learner.model, max(learner.sequence, log.end())
     acknowledged = term.acknowledged()

@@ -1,4 +1,4 @@
-"""Which models are recovered at the same time, and how they share storage and processors.
+"""Decides which models are recovered at the same time, and shares storage and processors.
 
 Each model is replayed by itself, in the blocks and with the number of threads that its log names,
 so its bits do not depend on what is recovered beside it. One model at a time uses the storage

@@ -13,7 +13,7 @@ from typing import NoReturn
 from wolfstream.service.diagnostics.metrics import Metrics
 from wolfstream.service.engine.learn_request import Answer
 from wolfstream.service.engine.sequence_waiters import SequenceWaiters
-from wolfstream.service.engine.serving import Predicting, RequestRows
+from wolfstream.service.engine.serving import PredictingEngine, RequestRows
 from wolfstream.service.errors import NotLeader, NotReady, Refusal, UnknownModel
 from wolfstream.service.model.live import Model
 from wolfstream.service.model.published import ModelView
@@ -34,7 +34,7 @@ class RestoredModels:
 
     def __init__(
         self,
-        engine: Predicting,
+        engine: PredictingEngine,
         find: Callable[[str], tuple[Model, float] | None],
         max_lag_seconds: float,
     ) -> None:
@@ -90,7 +90,7 @@ class RestoredModels:
         if rows is not None and view is not None and not view.lacks:
             # Compiles or loads the code here, where the event loop does not wait for it.
             await asyncio.to_thread(
-                lambda: model.chain.predict(published, head, published.seen(rows))
+                lambda: model.chain.predict(published, head, published.head_rows(rows))
             )
         return published
 
@@ -105,6 +105,6 @@ class RestoredModels:
         del ids, rows, response
         self.check_remembers(model)
 
-    def allowing(self, max_lag_seconds: float) -> Predicting:
+    def allowing(self, max_lag_seconds: float) -> PredictingEngine:
         """Return the same with another bound."""
         return RestoredModels(self._engine, self._find, max_lag_seconds)

@@ -1,4 +1,4 @@
-"""What the routes for single samples and predictions need from an engine.
+"""The interfaces of engines for the routes of single samples and predictions.
 
 `engine.facade.Engine` is the engine of this process. Workers and replicas have others, which pass
 calls to the process that learns.
@@ -21,7 +21,7 @@ from wolfstream.solver.prepare.named_rows import Rows
 RequestRows: TypeAlias = Rows
 
 
-class Predicting(Protocol):
+class PredictingEngine(Protocol):
     """An engine whose models predict. Used on the event loop."""
 
     @property
@@ -57,8 +57,8 @@ class Predicting(Protocol):
         Raises NotReady, AnotherState, NotReached, UnknownModel.
         """
 
-    def allowing(self, max_lag_seconds: float) -> "Predicting":
-        """Return an engine whose predictions may lack the last so many seconds of samples."""
+    def allowing(self, max_lag_seconds: float) -> "PredictingEngine":
+        """Return an engine whose predictions may lack the samples of the last seconds."""
 
     def check_remembers(self, model: Model) -> None:
         """Raise a Refusal if predicted rows of a model cannot wait for labels here."""
@@ -69,7 +69,7 @@ class Predicting(Protocol):
         """Let predicted rows wait for labels; return the prediction's response once durable."""
 
 
-class Serving(Predicting, Protocol):
+class ServingEngine(PredictingEngine, Protocol):
     """An engine whose models learn, too. Used on the event loop."""
 
     async def revision(self, model: Model) -> Revision:

@@ -1,4 +1,4 @@
-"""When snapshots are made. The writer copies a model's state, and another thread saves it.
+"""Schedules snapshots. The writer copies a model's state, and another thread saves it.
 
 A snapshot bounds the replay after a crash. Once it is saved, the log before the snapshot that
 precedes it is dropped.
@@ -189,7 +189,7 @@ class SnapshotSchedule:
         self._saving.clear()
 
     def _is_full(self) -> bool:
-        """Return whether so many copies wait to be saved that no other is to be made."""
+        """Return whether too many copies wait to be saved for another one to be made."""
         return sum(not saving.done() for saving in self._saving.values()) >= _AT_A_TIME
 
     def _finish_until(self, until: float, when: str = ALL_COMPLETED) -> None:

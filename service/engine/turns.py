@@ -1,9 +1,9 @@
 """Scheduling: which model learns next, so that no model waits for what the others have to learn.
 
 A turn is one block, or one part of a large request. It goes to the model that has had the least
-time so far. A model that had nothing to learn counts as if it had had as much as the others, so
-that it cannot save up time (start-time fair queueing, Goyal et al. 1996). Long turns are taken one
-at a time, and short ones beside them.
+time so far. A model without work counts as if it had had as much time as the others, so that it
+cannot save up time (start-time fair queueing, Goyal et al. 1996). Long turns are taken one at a
+time, and short ones beside them.
 
 A large request is published and answered once all of its parts are learned. Until then the writer
 takes nothing else for its model.

@@ -22,7 +22,7 @@ from wolfstream.service.engine.costly_requests import GroupRequest
 from wolfstream.service.engine.group_learning import Acknowledge, GroupLearning
 from wolfstream.service.engine.history import History
 from wolfstream.service.engine.kept_fit import keep_fit
-from wolfstream.service.engine.leading import Leading, RunInOrder
+from wolfstream.service.engine.leading import Leadership, RunInOrder
 from wolfstream.service.engine.learn_request import Reply
 from wolfstream.service.engine.live_models import LiveModels
 from wolfstream.service.engine.memory_left import MemoryLeft
@@ -279,10 +279,10 @@ class Writer:
         self,
         in_order: RunInOrder,
         begin_to_follow: Callable[[Model], None],
-    ) -> Leading:
+    ) -> Leadership:
         """Return the object that decides which models of a fleet are learned here."""
         parts = self._storage, self.models, self._keys, self.challengers
-        return Leading(*parts, in_order, begin_to_follow)
+        return Leadership(*parts, in_order, begin_to_follow)
 
     def add(self, name: str, loaded: LoadedModel) -> tuple[Model, bool]:
         """Add a model that was uploaded; see `NewModels.add`."""

@@ -32,6 +32,7 @@ from wolfstream.service.samples.tasks import TASKS
 from wolfstream.service.spec.heads import HeadName
 from wolfstream.service.spec.model import ModelSpec
 from wolfstream.solver.adaptive.classifier import AdaptiveClassifier
+from wolfstream.solver.adaptive.gradients import Gradient
 from wolfstream.solver.adaptive.ridge import CHUNK
 from wolfstream.solver.adaptive.settings import FOREVER, Pins
 from wolfstream.solver.adaptive.standing import Standing
@@ -39,12 +40,11 @@ from wolfstream.solver.adaptive.texts import TextLearners
 from wolfstream.solver.arrays import Float64Array
 from wolfstream.solver.prepare.named_rows import Rows
 from wolfstream.solver.prepare.row_form import Preparing
+from wolfstream.solver.rows.head_rows import RawRows
 from wolfstream.solver.rows.matrix import Matrix
-from wolfstream.solver.rows.seen import RawRows
 from wolfstream.solver.stream.bank import Bank, BankLearner, BankLearnerView
 from wolfstream.solver.stream.label_past import PREFIX as PAST
 from wolfstream.solver.stream.model import StreamModel
-from wolfstream.solver.stream.reasons import Gradient
 from wolfstream.solver.stream.tree_schedule import FIRST
 from wolfstream.solver.stream.votes import Answer, HeadInputs, Hints
 

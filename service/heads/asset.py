@@ -21,6 +21,7 @@ from wolfstream.service.heads.regression import RegressionHead
 from wolfstream.service.heads.saved_asset import ASSET_NUMBERS, check_asset
 from wolfstream.service.spec.class_weight import weights_by_label
 from wolfstream.service.spec.model import ModelSpec
+from wolfstream.solver.adaptive.gradients import Gradient
 from wolfstream.solver.arrays import Float64Array
 from wolfstream.solver.asset.features import dimension_of
 from wolfstream.solver.asset.identity import IdentityMap
@@ -32,7 +33,6 @@ from wolfstream.solver.rows.matrix import Matrix, n_rows
 from wolfstream.solver.stream.labels import Label, key_of
 from wolfstream.solver.stream.paper_learners import AssetLearnerView, new_asset
 from wolfstream.solver.stream.parameters import AssetParameters
-from wolfstream.solver.stream.reasons import Gradient
 from wolfstream.solver.stream.votes import Answer
 
 # kernel -> the approximate features that there are for it

@@ -8,7 +8,7 @@ from numpy.typing import NDArray
 
 from wolfstream.service.samples.labels import Label
 from wolfstream.solver.arrays import Float64Array
-from wolfstream.solver.calibration.ranking import Ranked
+from wolfstream.solver.calibration.ranking import RankingScores
 from wolfstream.solver.stream.labels import text_of
 
 
@@ -16,7 +16,7 @@ def class_scores(
     labels: Sequence[Label | float],
     confusion: NDArray[np.int64],
     majority: float | None,
-    ranked: Ranked | None = None,
+    ranked: RankingScores | None = None,
 ) -> dict[str, Any]:
     """Return scores as plain data; None where a divisor is zero, or nothing is known.
 

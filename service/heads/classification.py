@@ -19,15 +19,15 @@ from wolfstream.service.samples.validation import Costs, Samples
 from wolfstream.solver.arrays import Float64Array, to_lists
 from wolfstream.solver.calibration.classes import ClassCalibration
 from wolfstream.solver.calibration.costs import cheapest
+from wolfstream.solver.rows.head_rows import HeadRows
 from wolfstream.solver.rows.matrix import Matrix, take_rows
 from wolfstream.solver.rows.sample_weights import Weights, weights_of
-from wolfstream.solver.rows.seen import Seen
 from wolfstream.solver.stream.bank import BankLearnerView
 from wolfstream.solver.stream.chain import Chain, chained
 from wolfstream.solver.stream.class_head import ClassHead, ClassHeadView
 from wolfstream.solver.stream.explanations import Contest
 from wolfstream.solver.stream.labels import LabelKey, key_of, text_of
-from wolfstream.solver.stream.reasons import MemberPulls, Slope
+from wolfstream.solver.stream.reasons import HeadGradient, MemberPulls
 from wolfstream.solver.stream.votes import NO_INPUTS, HeadAnswer, HeadInputs
 
 L = TypeVar("L", bound=ClassLearner)
@@ -65,7 +65,7 @@ class ClassificationView(NamedTuple):
     def scores(self) -> dict[str, Any]:
         """See `HeadView`."""
         confidence, prequential = self.head.confidence, self.score.to_dict()
-        ranked = {"recent": confidence.ranked_recently, "overall": confidence.ranked}
+        ranked = {"recent": confidence.recent_ranking_scores, "overall": confidence.ranking_scores}
         majority = {
             "recent": prequential["recent_majority_accuracy"],
             "overall": prequential["majority_accuracy"],
@@ -115,7 +115,7 @@ class ClassificationView(NamedTuple):
             raise Untrained(f"the head {self.lacks}")
         return self._predictions(self.head.predict(X, inputs))
 
-    def chained(self, chain: Chain, bank: BankLearnerView, rows: Seen) -> Predictions:
+    def chained(self, chain: Chain, bank: BankLearnerView, rows: HeadRows) -> Predictions:
         """Return the predictions of a bank's head by its chain, for dense prepared rows."""
         return self._predictions(chained(chain, self.head._replace(learner=bank), rows))
 
@@ -132,11 +132,11 @@ class ClassificationView(NamedTuple):
         """See `HeadView`."""
         return self.head.pulls(x, wanted, other)
 
-    def slope(
+    def gradient(
         self, x: Float64Array, direction: Float64Array, inputs: HeadInputs = NO_INPUTS
-    ) -> Slope:
+    ) -> HeadGradient:
         """See `HeadView`."""
-        return self.head.slope(x, direction, inputs)
+        return self.head.gradient(x, direction, inputs)
 
     def probabilities(self, head_answer: HeadAnswer) -> dict[str, Any]:
         """See `HeadView`."""
@@ -235,7 +235,7 @@ class ClassificationHead(Generic[L]):
         code_of = {key_of(label): code for code, label in enumerate(self.classes)}
         return np.array([code_of.get(key_of(label), -1) for label in predictions], np.int64)
 
-    def passes(self, rows: Seen, y: list[Label], weight: Weights = None) -> "ClassPasses":
+    def passes(self, rows: HeadRows, y: list[Label], weight: Weights = None) -> "ClassPasses":
         """Return passes over these samples, which are to be learned repeatedly."""
         return ClassPasses(self, rows, y, weight)
 
@@ -280,7 +280,7 @@ class ClassPasses:
     def __init__(
         self,
         head: ClassificationHead[Any],
-        rows: Seen,
+        rows: HeadRows,
         labels: list[Label],
         weight: Weights = None,
     ) -> None:

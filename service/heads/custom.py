@@ -30,11 +30,11 @@ from wolfstream.service.samples.labels import Label
 from wolfstream.service.spec.custom import CustomSpec
 from wolfstream.service.spec.heads import HeadName
 from wolfstream.service.spec.model import ModelSpec
+from wolfstream.solver.adaptive.gradients import Gradient
 from wolfstream.solver.arrays import Float64Array
 from wolfstream.solver.prepare.named_rows import Rows
 from wolfstream.solver.rows.matrix import Matrix, SparseRows, n_rows, to_csr
 from wolfstream.solver.rows.sample_weights import Weights, as_numbers
-from wolfstream.solver.stream.reasons import Gradient
 from wolfstream.solver.stream.value_head import Values
 from wolfstream.solver.stream.votes import Answer, Decisions, Hints
 

@@ -19,9 +19,9 @@ from wolfstream.service.spec.heads import HeadName, LearningCall
 from wolfstream.service.spec.model import ModelSpec
 from wolfstream.solver.arrays import Float64Array
 from wolfstream.solver.kernels.functions import Kernel
+from wolfstream.solver.rows.head_rows import HeadRows
 from wolfstream.solver.rows.matrix import Matrix
 from wolfstream.solver.rows.sample_weights import Weights
-from wolfstream.solver.rows.seen import Seen
 
 H = TypeVar("H")
 # Runs a part of a head's code with a spec, on dense or on sparse rows.
@@ -152,7 +152,7 @@ class Kind(Generic[H]):
     learns_all: bool = False
     listens: bool = False
     prepared: bool = False
-    passes: Callable[[H, Seen, Any, Weights], Passes] | None = None
+    passes: Callable[[H, HeadRows, Any, Weights], Passes] | None = None
     pairs: Pairs[H] | None = None
     refitting: Refitting[H] | None = None
     beside: Callable[[Any, Matrix], list[Any]] | None = None

@@ -32,7 +32,7 @@ from wolfstream.solver.rows.matrix import Matrix, n_rows, take_rows
 from wolfstream.solver.rows.sample_weights import Weights
 from wolfstream.solver.stream.labels import LabelKey
 from wolfstream.solver.stream.novelty_learner import NoveltyLearner
-from wolfstream.solver.stream.reasons import Slope
+from wolfstream.solver.stream.reasons import HeadGradient
 from wolfstream.solver.stream.value_head import Values
 from wolfstream.solver.stream.votes import NO_INPUTS, HeadAnswer, HeadInputs
 from wolfstream.solver.working_set.ball import OnlineBall, novelty_of
@@ -101,9 +101,9 @@ class NoveltyView(NoClasses):
         """Raise Untrained."""
         raise Untrained(f"the head {self.lacks}")
 
-    def slope(
+    def gradient(
         self, _: Float64Array, _direction: Float64Array, _inputs: HeadInputs = NO_INPUTS
-    ) -> Slope:
+    ) -> HeadGradient:
         """Raise Untrained."""
         raise Untrained(f"the head {self.lacks}")
 

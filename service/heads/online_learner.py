@@ -8,11 +8,12 @@ from numpy.typing import NDArray
 
 from wolfstream.service.heads.batch import Batch
 from wolfstream.service.samples.labels import Label
+from wolfstream.solver.adaptive.gradients import Gradient
 from wolfstream.solver.arrays import Float64Array
 from wolfstream.solver.prepare.named_rows import Rows
 from wolfstream.solver.rows.matrix import Matrix
 from wolfstream.solver.rows.sample_weights import Weights
-from wolfstream.solver.stream.reasons import Gradient, MemberPulls
+from wolfstream.solver.stream.reasons import MemberPulls
 from wolfstream.solver.stream.votes import Answer, Hints
 
 # Learns samples again, given their indices, rows, codes or targets, and weights. Returns what was

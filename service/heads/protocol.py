@@ -21,7 +21,7 @@ from wolfstream.solver.rows.matrix import Matrix
 from wolfstream.solver.rows.sample_weights import Weights
 from wolfstream.solver.stream.explanations import Contest
 from wolfstream.solver.stream.labels import LabelKey
-from wolfstream.solver.stream.reasons import MemberPulls, Slope
+from wolfstream.solver.stream.reasons import HeadGradient, MemberPulls
 from wolfstream.solver.stream.votes import NO_INPUTS, HeadAnswer, HeadInputs
 
 
@@ -112,7 +112,9 @@ class HeadView(Protocol):
     def pulls(self, x: Matrix, wanted: int, other: int, /) -> MemberPulls | None:
         """See `solver.stream.explanations.ExplainableHead`."""
 
-    def slope(self, x: Float64Array, direction: Float64Array, inputs: HeadInputs, /) -> Slope:
+    def gradient(
+        self, x: Float64Array, direction: Float64Array, inputs: HeadInputs, /
+    ) -> HeadGradient:
         """See `solver.stream.reasons.DifferentiableHead`."""
 
     def cost(self, rows: int, entries: int) -> int:

@@ -18,11 +18,11 @@ from wolfstream.service.samples.numbers import LARGEST_TARGET
 from wolfstream.service.samples.validation import Samples
 from wolfstream.solver.arrays import Float64Array
 from wolfstream.solver.calibration.values import ValueCalibration
+from wolfstream.solver.rows.head_rows import HeadRows
 from wolfstream.solver.rows.matrix import Matrix, take_rows
 from wolfstream.solver.rows.sample_weights import Weights, weights_of
-from wolfstream.solver.rows.seen import Seen
 from wolfstream.solver.stream.labels import LabelKey
-from wolfstream.solver.stream.reasons import Slope
+from wolfstream.solver.stream.reasons import HeadGradient
 from wolfstream.solver.stream.value_head import ValueHead, ValueHeadView
 from wolfstream.solver.stream.votes import NO_INPUTS, HeadAnswer, HeadInputs
 
@@ -80,11 +80,11 @@ class RegressionView(ValueView):
         """See `HeadView`."""
         return interval_of(self.head.confidence_of(head_answer), head_answer, confidence)
 
-    def slope(
+    def gradient(
         self, x: Float64Array, direction: Float64Array, inputs: HeadInputs = NO_INPUTS
-    ) -> Slope:
+    ) -> HeadGradient:
         """See `HeadView`."""
-        return self.head.slope(x, direction, inputs)
+        return self.head.gradient(x, direction, inputs)
 
     def cost(self, rows: int, entries: int) -> int:
         """Return the number of multiplications of a prediction; see `HeadView.cost`."""
@@ -130,7 +130,7 @@ class RegressionHead:
         more = self.learner.columns(head_answer.parts)
         return Answers(column, list(column), head_answer, more.get("admitted"), more.get("step"))
 
-    def passes(self, rows: Seen, y: Float64Array, weight: Weights = None) -> "ValuePasses":
+    def passes(self, rows: HeadRows, y: Float64Array, weight: Weights = None) -> "ValuePasses":
         """Return passes over these samples, which are to be learned repeatedly."""
         return ValuePasses(self, rows, y, weight)
 
@@ -170,7 +170,7 @@ class ValuePasses:
     """Passes over rows with targets; see `Passes`."""
 
     def __init__(
-        self, head: RegressionHead, rows: Seen, y: Float64Array, weight: Weights = None
+        self, head: RegressionHead, rows: HeadRows, y: Float64Array, weight: Weights = None
     ) -> None:
         self.score = Errors()
         self._head, self._X, self._y, self._weight = head, rows.X, y, weight

@@ -21,7 +21,7 @@ from wolfstream.solver.rows.sample_weights import Weights
 from wolfstream.solver.simplex.steps import STEP_NAMES
 from wolfstream.solver.stream.paper_learners import ValueSetLearnerView
 from wolfstream.solver.stream.votes import Answer
-from wolfstream.solver.working_set.regression import RegressionSet, ValuesAbsorbed
+from wolfstream.solver.working_set.regression import RegressionSet, ValueSetAnswers
 
 
 class RegressionSetLearner(HeadLearner[RegressionSet]):
@@ -51,7 +51,7 @@ class RegressionSetLearner(HeadLearner[RegressionSet]):
         """See `Head`."""
         return self.current.growth(batch.rows, batch.block, batch.width)
 
-    def columns(self, parts: Sequence[ValuesAbsorbed]) -> dict[str, list[Any]]:
+    def columns(self, parts: Sequence[ValueSetAnswers]) -> dict[str, list[Any]]:
         """Return which samples were admitted to the set, and by which kind of step."""
         return {
             "admitted": [bool(value) for part in parts for value in part.admitted],

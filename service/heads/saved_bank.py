@@ -66,6 +66,7 @@ BANK_NUMBERS: Bounds = (
 )
 # Arrays of codes of classes, and their least values.
 _CODES = {"endless_y": 0, "endless_said": 0, "neighbours_said": 0}
+_NO_ANSWERS: NDArray[np.int64] = np.empty(0, np.int64)
 
 
 def check_bank(saved: SavedHead, blank_of: Callable[[int | None, int, int], Arrays]) -> None:
@@ -98,9 +99,8 @@ def check_bank(saved: SavedHead, blank_of: Callable[[int | None, int, int], Arra
         others = (name.removesuffix("W") + field for field in ("beta", "curvature"))
         if {arrays[other].shape for other in others} != {arrays[name].shape[:2] or (0,)}:
             raise WrongArrays(f"its array {name} belongs to other learners than the rest")
-    if n_classes is None and not np.array_equal(
-        arrays["neighbours_said"], blank["neighbours_said"]
-    ):
+    answers = arrays.get("neighbours_said", _NO_ANSWERS)  # absent if the spec has no neighbours
+    if n_classes is None and not np.array_equal(answers, blank.get("neighbours_said", _NO_ANSWERS)):
         raise WrongArrays("its array neighbours_said names classes, but it learns numbers")
     _check_numbers(arrays, n_classes)
 
@@ -152,7 +152,7 @@ def _check_first(arrays: Arrays, samples: int) -> None:
         raise WrongArrays("its arrays early_ are not of its first samples")
     units = Units(*arrays["target_units"].tolist())
     with np.errstate(all="ignore"):
-        largest = units.undone(np.array([math.inf, -math.inf]))
+        largest = units.unscaled(np.array([math.inf, -math.inf]))
     if units.bend and not (is_bend(units.bend) and np.isfinite(largest).all()):
         raise WrongArrays("its array target_units has logarithms that no targets make")
 

@@ -29,7 +29,7 @@ from wolfstream.service.heads.saved_numbers import (
     Numbers,
 )
 from wolfstream.service.heads.saved_rows import check_rows
-from wolfstream.solver.stream.moved_classes import LONGEST_WAIT
+from wolfstream.solver.stream.relabelling import LONGEST_WAIT
 from wolfstream.solver.working_set.auto_widths import MOST_BESIDE
 from wolfstream.solver.working_set.past import EARLIER, RECENT
 

@@ -44,7 +44,7 @@ from wolfstream.solver.semiparametric.view import (
     view_from_arrays,
 )
 from wolfstream.solver.stream.labels import LabelKey
-from wolfstream.solver.stream.reasons import Slope
+from wolfstream.solver.stream.reasons import HeadGradient
 from wolfstream.solver.stream.value_head import Values
 from wolfstream.solver.stream.votes import NO_INPUTS, HeadAnswer, HeadInputs
 
@@ -97,10 +97,12 @@ class FittedView(ValueView):
         prediction = values.prediction.tolist()
         return Predictions(prediction, list(prediction), HeadAnswer(None, [values]))
 
-    def slope(self, x: Float64Array, direction: Float64Array, _: HeadInputs = NO_INPUTS) -> Slope:
+    def gradient(
+        self, x: Float64Array, direction: Float64Array, _: HeadInputs = NO_INPUTS
+    ) -> HeadGradient:
         """See `HeadView`."""
         assert self.model is not None
-        return Slope(direction[0] * value_gradient(self.model, x), {})
+        return HeadGradient(direction[0] * value_gradient(self.model, x), {})
 
     def cost(self, rows: int, entries: int) -> int:
         """Return the number of multiplications of a prediction; see `HeadView.cost`."""

@@ -50,7 +50,7 @@ def exercise_eviction(learner: WorkingSet, X: Matrix) -> None:
     learner.problems.reserve(np.full(len(classes), n))
     store, pairs = learner.store, learner.problems.arrays
     enter_slots(pairs, store.used, np.arange(n))
-    ridges, (heir, row) = learner.ridges.of_classes(_CLASSES), heirs_of(pairs)
+    ridges, (heir, row) = learner.ridges.class_ridges(_CLASSES), heirs_of(pairs)
     evicted, _ = who_leaves(store, pairs, _CLASSES, n)
     for values in store.parts(np.flatnonzero(evicted)):
         take_weight(pairs, classes, ridges, values, evicted, heir, row)
@@ -60,7 +60,7 @@ def exercise_heirs(learner: WorkingSet, X: Matrix) -> None:
     """Adopt rows, and do what follows when weight was taken."""
     n = _adopt(learner, X)
     store, pairs = learner.store, learner.problems.arrays
-    ridges, (heir, row) = learner.ridges.of_classes(_CLASSES), heirs_of(pairs)
+    ridges, (heir, row) = learner.ridges.class_ridges(_CLASSES), heirs_of(pairs)
     for values in store.parts(np.arange(n)):
         give_weight(pairs, pair_classes(_CLASSES), ridges, values, heir, row)
     close_gaps(pairs, np.zeros(store.used, np.bool_))

@@ -8,9 +8,10 @@ from wolfstream.service.heads.certificate import NO_CERTIFICATE, certificate
 from wolfstream.service.heads.cost import cost_of_expansion
 from wolfstream.service.heads.kernel import check_norms
 from wolfstream.service.heads.sequences import Sequences
+from wolfstream.solver.adaptive.gradients import Gradient
 from wolfstream.solver.arrays import Float64Array
 from wolfstream.solver.rows.matrix import Matrix
-from wolfstream.solver.stream.reasons import Gradient, MemberPulls
+from wolfstream.solver.stream.reasons import MemberPulls
 from wolfstream.solver.stream.votes import Answer
 from wolfstream.solver.working_set.summary import Summary
 from wolfstream.solver.working_set.view import WorkingSetView

@@ -44,7 +44,7 @@ from wolfstream.solver.stream.labels import key_of
 from wolfstream.solver.stream.paper_learners import SetLearnerView, new_working_set
 from wolfstream.solver.stream.parameters import SetParameters
 from wolfstream.solver.stream.votes import Answer
-from wolfstream.solver.working_set.answers import Absorbed
+from wolfstream.solver.working_set.answers import SetAnswers
 from wolfstream.solver.working_set.learner import WorkingSet
 from wolfstream.solver.working_set.view import WorkingSetView
 
@@ -101,7 +101,7 @@ class SetLearner(HeadLearner[WorkingSet]):
         """See `OnlineLearner`."""
         self._sequences, self._dated = former._sequences, former._dated
 
-    def columns(self, parts: Sequence[Absorbed]) -> dict[str, list[Any]]:
+    def columns(self, parts: Sequence[SetAnswers]) -> dict[str, list[Any]]:
         """Return which samples were admitted to the set, and by which kind of step."""
         return {
             "admitted": [bool(value) for part in parts for value in part.admitted],
@@ -231,7 +231,7 @@ def _spec_part(choice: TrainingChoice) -> dict[str, Any]:
 def _problem(head: ClassificationHead[SetLearner], labels: list[Label]) -> PairsProblem:
     codes = np.array(head.meet(labels), np.int64)
     learner = head.learner.current
-    ridge = learner.ridges.of_classes(len(head.classes))
+    ridge = learner.ridges.class_ridges(len(head.classes))
     return PairsProblem(learner.kernel, codes, ridge[codes])
 
 

@@ -1,7 +1,7 @@
-"""Predicts with one compiled chain of heads, if the model is like the default one.
+"""Predicts with one compiled chain of heads, if a model has the heads of the default one.
 
 The heads of other models, and of all models until that code is loaded, predict one after another.
-Both ways give the same bits.
+The bits are the same.
 """
 
 from typing import NamedTuple
@@ -13,8 +13,8 @@ from wolfstream.service.heads.regression import RegressionView
 from wolfstream.service.heads.set_view import SetView
 from wolfstream.service.model.published import ModelView
 from wolfstream.service.spec.heads import HeadName
+from wolfstream.solver.rows.head_rows import HeadRows
 from wolfstream.solver.rows.matrix import SparseRows
-from wolfstream.solver.rows.seen import Seen
 from wolfstream.solver.stream.bank import BankLearnerView
 from wolfstream.solver.stream.chain import Chain, chain_of, is_compiled
 from wolfstream.solver.stream.paper_learners import SetLearnerView
@@ -34,11 +34,11 @@ class PublishedChain:
     """Predicts with the view that is published at present. Any thread may use it."""
 
     def __init__(self) -> None:
-        # The view that was used last, and its chain, if there is one. One attribute, so that
-        # threads replace both at once.
+        # The view that was used last, and its chain or None: in one attribute, so that threads
+        # replace both at once.
         self._last: tuple[ModelView, _BankChain | None] | None = None
 
-    def predict(self, published: ModelView, head: HeadName, rows: Seen) -> Predictions:
+    def predict(self, published: ModelView, head: HeadName, rows: HeadRows) -> Predictions:
         """Return what `ModelView.predict` returns."""
         chained = None if isinstance(rows.X, SparseRows) else self._chain(published, head)
         if chained is None:
@@ -49,7 +49,7 @@ class PublishedChain:
     def is_rowwise(self, published: ModelView, head: HeadName) -> bool:
         """Return whether the predictions of dense rows have the same bits alone and among others.
 
-        They have where one chain makes them, and of numbers, where no other head has a vote.
+        Those of a chain have, and in regression those of a bank without votes of other heads.
         """
         heads = published.heads
         view = heads[head]

@@ -1,4 +1,4 @@
-"""What descriptions and predictions tell of a table's columns: their kinds, and unknown names."""
+"""Descriptions of a table's columns, and warnings about columns of rows to predict."""
 
 from collections.abc import Sequence
 from datetime import UTC, datetime, timedelta
@@ -19,14 +19,14 @@ from wolfstream.solver.prepare.table_rows import TableRows
 from wolfstream.solver.stream.rows import RowsView
 
 _LONGEST_NAME = 40
-# Looking for a similar name takes milliseconds of the event loop.
+# The search for a similar name takes milliseconds of the event loop.
 _MOST_SUGGESTIONS = 4
-_OF_NUMBERS = ("number", "number in text", "boolean", "time", "code", "constant")
+_NUMERIC_KINDS = ("number", "number in text", "boolean", "time", "code", "constant")
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 
 
 def described_columns(rows: RowsView) -> list[dict[str, Any]] | None:
-    """Return what is known of a table's columns, in order; None for rows of another form."""
+    """Return descriptions of a table's columns, in order; None for rows of another form."""
     form, facts = rows.form, rows.facts
     if form.schema is None or form.prepare is None or facts is None:
         return None if form.schema is None else [{"name": c.name} for c in form.schema.columns]
@@ -41,8 +41,8 @@ def _described(column: Column, k: int, facts: FactsView, coded: bool) -> dict[st
     if k >= len(facts.missing):  # the model has learned no row yet
         return {"name": column.name, "kind": column.reading.kind, "why": column.reading.why}
     kind, why = facts.kind(column, k, coded=coded)
-    # A text is no number, though a fact of it, its length, is.
-    numbers = kind in _OF_NUMBERS and column.reading.kind != "text"
+    # The length of a text is a number, but no value of the column.
+    numbers = kind in _NUMERIC_KINDS and column.reading.kind != "text"
     bounds = facts.range(k) if numbers else None
     times = column.reading.kind == "time"
     return {
@@ -82,8 +82,8 @@ def notices_of_rows(form: RowForm, rows: Rows, checked: Rows | TableRows) -> lis
 
     Args:
         form: of the model's rows.
-        rows: as they were sent.
-        checked: the same, as `RowForm.checked` returned them.
+        rows: of the request.
+        checked: the same rows after `RowForm.checked`.
     """
     if not isinstance(rows, NamedRows | Cells) or not isinstance(checked, TableRows):
         return []
@@ -91,7 +91,7 @@ def notices_of_rows(form: RowForm, rows: Rows, checked: Rows | TableRows) -> lis
 
 
 def _notices_of_values(table: TableRows) -> list[Notice]:
-    """Return a warning for each column with a value that its kind cannot read, with the first."""
+    """Return a warning for each column with values that its kind cannot read, naming the first."""
     if table.schema.strict or not table.cells.texts:
         return []
     return [
@@ -106,7 +106,7 @@ def _notices_of_values(table: TableRows) -> list[Notice]:
 
 
 def notices_of_names(form: RowForm, names: Sequence[str]) -> list[Notice]:
-    """Return a warning for each name that the model does not know, with the most similar one."""
+    """Return a warning for each unknown name, with the most similar name of the model."""
     schema = form.schema
     if schema is None or not schema.open:
         return []

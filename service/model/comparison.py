@@ -1,13 +1,13 @@
-"""Compares two models on the same samples: which loses less, and how certain that is.
+"""Compares the losses of two models on the same samples, with a confidence interval.
 
-For each sample both models have a loss l >= 0, of their predictions just before learning it. What
-is compared is
+For each sample both models have a loss l >= 0, of their predictions just before learning it. The
+comparison is of
 
     d_i = (l_i(champion) - l_i(challenger)) / (l_i(champion) + l_i(challenger)),  0 if both are 0,
 
-which lies in [-1, 1]. For classes a loss is 0 or 1, and d_i the difference of the two. For numbers
-it is the absolute error: d_i is the share by which the challenger was closer, so that neither the
-unit of the targets nor a few targets that are far off decide alone.
+which lies in [-1, 1]. In classification a loss is 0 or 1, and d_i the difference of the two. In
+regression it is the absolute error: d_i is the share by which the challenger was closer, so that
+neither the unit of the targets nor a few extreme targets decide.
 """
 
 import math
@@ -17,10 +17,10 @@ import numpy as np
 
 from wolfstream.solver.arrays import Float64Array
 
-# The probability that the interval holds at all times together.
+# The probability that the interval is right at all times together.
 LEVEL = 0.95
-# Of the stitched boundary: epochs of the variance grow by this factor, the first begins at this
-# variance, and the share of the error that epoch k may use falls as k to this power.
+# The parameters of the stitched boundary: epochs of the variance grow by the factor _GROWTH, the
+# first begins at _LEAST, and the share of the error that epoch k may use is k^-_POWER.
 _GROWTH, _LEAST, _POWER = 2.0, 1.0, 1.4
 _ZETA = 3.1055472779775810  # the Riemann zeta function at _POWER
 _ROOT = math.sqrt(math.sqrt(_GROWTH))
@@ -58,7 +58,7 @@ class Interval(NamedTuple):
 
 
 class Comparison(NamedTuple):
-    """Sums over the samples that two models have both judged; replaced as a whole.
+    """Sums over the samples that two models have both predicted; replaced as a whole.
 
     Attributes:
         epoch: of the champion, in which they were counted; None before the first sample.
@@ -81,8 +81,8 @@ class Comparison(NamedTuple):
         """Return the comparison after more samples.
 
         Args:
-            epoch: of the champion. In a new one the sums start from zero; None: it is not known,
-                and nothing is counted.
+            epoch: of the champion. In a new one the sums start from zero. None if it is not known;
+                then nothing is counted.
             champion: losses, (n,); a sample with NaN here or below is not counted.
             challenger: losses of the same samples, (n,).
         """
@@ -123,7 +123,7 @@ class Comparison(NamedTuple):
 
         is a supermartingale (Fan, Grama and Liu 2015), for either sign of d: `boundary` at half of
         the error to each side. The interval holds at all times together with the probability
-        `LEVEL`; so one may look at it after each sample, and stop when it excludes zero.
+        `LEVEL`, so that it may be checked after each sample, until it excludes zero.
         """
         if not self.samples:
             return None
@@ -139,5 +139,5 @@ class Comparison(NamedTuple):
         return self.champion / self.samples, self.challenger / self.samples
 
     def plain(self) -> list[Any]:
-        """Return JSON data, from which `Comparison(*plain)` goes on bit for bit."""
+        """Return JSON data, from which `Comparison(*plain)` continues bit for bit."""
         return list(self)

@@ -24,13 +24,13 @@ from wolfstream.solver.prepare.table_rows import TableRows
 from wolfstream.solver.stream.labels import LabelKey, key_of
 
 _LONGEST_ECHO = 40
-# In a table. A model with so many takes 0.8 s of processor time to check and learn its first 127
-# rows, if they are alike.
+# A model of a table with this many takes 0.8 s of processor time to check and learn its first 127
+# rows.
 MOST_TEXT_COLUMNS = 1024
 # How many names the requests of a group may have suggested instead of wrong ones.
 MOST_SUGGESTIONS = 2
-# A request of up to _SMALL samples takes what the next _AHEAD samples need as well, if that is no
-# more than these bytes. The growth by those is not computed again.
+# A request of up to _SMALL samples also takes the memory that the next _AHEAD samples need, if that
+# is no more than _MOST_AHEAD_BYTES. Their growth is then not computed.
 _SMALL, _AHEAD, _MOST_AHEAD_BYTES = 16, 256, 1 << 18
 
 
@@ -88,7 +88,7 @@ class Draft:
         self.sequence = learner.sequence
         self._grown = 0  # bytes that were taken for the requests
         self._suggestions = 0  # names that were suggested
-        # The columns of the form that heads see, and the texts of a row beside them.
+        # The columns of rows for heads, and the texts of a row beside them.
         self._columns = _columns_of(learner.rows.form)
         self._learner = learner
         self._limits = limits
@@ -106,7 +106,7 @@ class Draft:
         head: HeadName,
         samples: Samples,
         expected: Collection[Revision] = (),
-        known: NextForm | None = None,
+        precomputed: NextForm | None = None,
     ) -> None:
         """Add the samples of another request, or refuse them.
 
@@ -114,8 +114,8 @@ class Draft:
             head: that the samples were posted to.
             samples: of the request.
             expected: see `check`.
-            known: of the rows of the samples, if it was computed; it is used if the form is still
-                the one before.
+            precomputed: the form after the rows of the samples, if it was computed; it is used if
+                the form is still the one before.
 
         Raises AnotherState, NoSuchHead, InvalidSamples, ModelsFull; the draft is then as it was
         before.
@@ -129,12 +129,13 @@ class Draft:
         if spec.classes is not None:
             self._check_declared(spec.classes, samples.y)
         self._check_texts(columns_with_texts(samples.X))
-        if known is None or known.before is not self._form:
-            known = next_form(self._form, samples.X)
-        form, rows = known.after, known.rows
+        after_rows = precomputed
+        if after_rows is None or after_rows.before is not self._form:
+            after_rows = next_form(self._form, samples.X)
+        form, rows = after_rows.after, after_rows.rows
         if rows is None:
-            assert known.refusal is not None
-            raise not_fitting(samples.X, known.refusal, suggest=self._may_suggest())
+            assert after_rows.refusal is not None
+            raise not_fitting(samples.X, after_rows.refusal, suggest=self._may_suggest())
         if isinstance(rows, TableRows):
             rows = rows.cells if spec.prepare is not None else form.encoded(rows)
         samples = samples._replace(X=rows)
@@ -163,7 +164,7 @@ class Draft:
         labels: Mapping[HeadName, set[LabelKey]],
         new_names: int,
     ) -> bool:
-        """Return whether what samples like these need was taken before."""
+        """Return whether the memory for samples like these was taken before."""
         learner, rows = self._learner, len(samples.y)
         if rows > _SMALL or new_names or form is not learner.rows.form or any(labels.values()):
             return False
@@ -302,9 +303,9 @@ class Draft:
 
 
 def _after(form: RowForm, rows: Rows) -> tuple[RowForm, Rows | TableRows]:
-    """Return the form after some rows, and these by it. Raises Misfit, AnotherKind.
+    """Return the form after some rows, and the rows in this form. Raises Misfit, AnotherKind.
 
-    What a settled table still learns of its columns changes nothing that is checked, so its cells
+    A settled table still learns facts of its columns, but no check depends on them, so its cells
     are not read here.
     """
     if form.schema is not None and form.settled:
@@ -316,7 +317,7 @@ def _after(form: RowForm, rows: Rows) -> tuple[RowForm, Rows | TableRows]:
 
 
 def _columns_of(form: RowForm) -> tuple[int, int]:
-    """Return the columns of dense rows that heads see, and the texts of a row beside them."""
+    """Return the number of columns of dense rows for heads, and of texts of a row beside them."""
     if form.schema is None:
         missing = form.prepare is not None and form.prepare.missing == "indicator"
         return (form.width or 0) * (1 + missing), len(form.coded)
@@ -331,7 +332,7 @@ def columns_with_texts(rows: Rows) -> int:
 
 
 def has_too_many(columns: int, form: RowForm) -> bool:
-    """Return whether so many columns of texts are refused by a model of this form."""
+    """Return whether a model of this form refuses this many columns of texts."""
     return columns > MOST_TEXT_COLUMNS and columns > _text_columns(form)
 
 

@@ -41,7 +41,7 @@ class NamesReader:
 
     def __init__(self) -> None:
         self._table = NameTable()
-        self._read = b""  # the bytes that the table was made from
+        self._read = b""  # the bytes of the names in the table
 
     def give(self, published: ModelView, written: Written) -> ModelView:
         """Return a view with its names. Views share a table if one's names begin the other's.

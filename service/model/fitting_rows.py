@@ -11,7 +11,7 @@ from wolfstream.solver.prepare.schema import Misfit
 
 
 def preparing(prepare: PrepareSpec | None) -> Preparing | None:
-    """Return a spec's settings of preparation as the numerics take them."""
+    """Return a spec's settings of preparation in the form of the numerics."""
     if prepare is None:
         return None
     tuples = {"timestamps": tuple(prepare.timestamps), "columns": tuple(prepare.columns.items())}
@@ -24,28 +24,28 @@ def not_fitting(rows: Rows, error: Misfit | AnotherKind, *, suggest: bool = True
     Args:
         rows: of the request.
         error: that the numerics raised.
-        suggest: whether to suggest a name for a wrong one; see `Misfit`.
+        suggest: whether to suggest a name for an unknown one.
     """
     if isinstance(error, AnotherKind):
         return InvalidSamples(str(error), [{"pointer": "/x", "detail": error.must}])
     pointer = _pointer(rows, error.row, error.name)
     what = error.detail if error.name is None else "does not fit the model's columns"
-    # A column without a name is called by its index, which reads like a value.
-    detail = error.full_detail(named=not _is_place(rows, error.name), suggest=suggest)
+    # The name of an unnamed column is its index, which reads like a value.
+    detail = error.full_detail(named=not _is_index(rows, error.name), suggest=suggest)
     return InvalidSamples(
         f"row {error.row} of x {what}",
         [{"row": error.row, "pointer": pointer, "detail": detail}],
     )
 
 
-def _is_place(rows: Rows, name: str | None) -> bool:
+def _is_index(rows: Rows, name: str | None) -> bool:
     """Return whether the name of a column is its index, because the rows have no names."""
     unnamed = isinstance(rows, np.ndarray) or rows.names is None
     return unnamed and name is not None and name.isdecimal()
 
 
 def _pointer(rows: Rows, row: int, name: str | None) -> str:
-    if name is not None and _is_place(rows, name):
+    if name is not None and _is_index(rows, name):
         return pointer_to("x", row, name)
     if name is None or isinstance(rows, np.ndarray) or rows.names is None:
         return pointer_to("x", row)

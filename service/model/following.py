@@ -1,4 +1,4 @@
-"""What a challenger has besides its heads: its comparison with its champion, and counts."""
+"""A challenger's comparison with its champion, and the samples that it could not learn."""
 
 from typing import Any, NamedTuple
 
@@ -6,7 +6,7 @@ from wolfstream.service.model.comparison import Comparison
 
 
 class Following(NamedTuple):
-    """How a challenger does beside its champion; replaced as a whole.
+    """How a challenger compares with its champion; replaced as a whole.
 
     Attributes:
         comparison: with the champion.
@@ -32,7 +32,7 @@ class Following(NamedTuple):
 
 
 def restored_following(plain: dict[str, Any] | None) -> Following:
-    """Invert `Following.plain`; None, of a model that did not follow, gives a fresh state."""
+    """Invert `Following.plain`; return a new state for None, of a model that did not follow."""
     if plain is None:
         return Following()
     return Following(Comparison(*plain["comparison"]), plain["passed_over"], plain["reason"])

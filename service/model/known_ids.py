@@ -16,12 +16,12 @@ _LAST = 64
 class KnownIds:
     """The ids of rows that wait, and of rows that were labelled or left most recently.
 
-    All are in one dictionary. It outgrows the processor's caches, and finding a place in it takes
-    longer than anything that is done there.
+    All are in one dictionary: it outgrows the processor's caches, so that one look-up for each id
+    takes most of the time.
 
     Args:
-        most: bound on the number of ids whose rows no longer wait.
-        most_bytes: bound on their bytes.
+        most: bound of the number of ids whose rows no longer wait.
+        most_bytes: bound of their bytes.
 
     Attributes:
         waiting: how many rows wait.
@@ -50,7 +50,7 @@ class KnownIds:
         return self._known.keys().isdisjoint(ids)
 
     def wait(self, ids: Sequence[RowId], request: WaitingRequest) -> None:
-        """Let rows of a request wait under ids, whatever was known of these."""
+        """Let rows of a request wait under ids; earlier entries of these ids are replaced."""
         if not self.are_new(ids):
             self._take(ids)
         self._known.update(dict.fromkeys(ids, request))
@@ -69,7 +69,7 @@ class KnownIds:
     def settle(
         self, settled: Mapping[RowId, LabelledRow | Status]
     ) -> list[tuple[RowId, WaitingRequest]]:
-        """Record what became of rows; return those among them that waited."""
+        """Record the labels of rows, or why they have none; return those that waited."""
         waited = self._take(settled)
         self._known.update(settled)
         self.settled_bytes += sum(map(_settled_bytes, settled, settled.values()))
@@ -86,7 +86,7 @@ class KnownIds:
             yield row_id, entry if isinstance(entry, LabelledRow) else None
 
     def last_settled(self) -> Iterator[tuple[RowId, LabelledRow | None]]:
-        """Yield what `settled` yields last, the last first."""
+        """Yield the last of what `settled` yields, in reverse order."""
         yielded = set[RowId]()
         for row_id in islice(reversed(self._settled), _LAST):
             entry = self._known.get(row_id)
@@ -99,7 +99,7 @@ class KnownIds:
                 yield row_id, entry if isinstance(entry, LabelledRow) else None
 
     def _take(self, ids: Iterable[RowId]) -> list[tuple[RowId, WaitingRequest]]:
-        """Forget what is known about ids; return those under which rows waited."""
+        """Forget the entries of ids; return the rows that waited under them."""
         waited = []
         for row_id in ids:
             entry = self._known.get(row_id)

@@ -9,7 +9,7 @@ from wolfstream.service.samples.labels import Label
 from wolfstream.solver.prepare.read_cells import number_of
 from wolfstream.solver.stream.labels import text_of
 
-# If one class has at least this share of at least so many labels, an accuracy says little.
+# If one class has at least this share of at least this many labels, accuracy says little.
 _IMBALANCED, _LEAST_LABELS = 0.95, 100
 # Fewer distinct numbers may well be classes, such as digits, months or ratings.
 _MANY_NUMBERS = 20
@@ -17,7 +17,7 @@ _SHOWN_CHARACTERS = 40
 
 
 def label_warnings(view: HeadView | None) -> list[dict[str, Any]]:
-    """Return the warnings about the labels that a head has met; none for a head of numbers."""
+    """Return the warnings about the labels that a head has met; none in regression."""
     if view is None or view.classes is None:
         return []
     warnings = [

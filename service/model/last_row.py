@@ -1,4 +1,4 @@
-"""The last row that a model was sent; the console fills its form with it."""
+"""The last row that was sent to a model, for the form in the console."""
 
 import time
 from typing import Any
@@ -18,7 +18,7 @@ _SECONDS = 0.5
 class LastRow:
     """The last row, as plain data, so that it keeps no other rows of its request alive.
 
-    It is not exactly the last: of many requests within half a second it is that of the first.
+    It is not always the last: of requests within half a second, that of the first is kept.
 
     Attributes:
         plain: the row; None before the first, and for a row with many values.

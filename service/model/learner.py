@@ -1,6 +1,6 @@
 """The learner of a model: its heads, the sequence that it has learned up to, and its state.
 
-It writes no log and publishes nothing by itself: whoever uses it persists a block first, then calls
+It writes no log and publishes nothing by itself: its user persists a block first, then calls
 `absorb`, then `publish`.
 """
 
@@ -21,7 +21,7 @@ from wolfstream.service.model.following import Following, restored_following
 from wolfstream.service.model.learning_heads import LearningHeads
 from wolfstream.service.model.live import Model
 from wolfstream.service.model.losses import RecentLosses, restored_losses
-from wolfstream.service.model.pending import WAITING_ROWS, Pending
+from wolfstream.service.model.pending import WAITING_ROWS, PendingRows
 from wolfstream.service.model.published import ModelView
 from wolfstream.service.model.saved_rows import restored_rows, saved_rows
 from wolfstream.service.samples.predicted import JoinedRows, PredictedRows
@@ -30,10 +30,9 @@ from wolfstream.service.samples.validation import Samples
 from wolfstream.service.spec.heads import HeadName
 from wolfstream.service.spec.stored import read_stored_spec
 from wolfstream.solver.prepare.column_facts import MOST_NOTICES, Notice
-from wolfstream.solver.stream.rows import Part, StreamRows
+from wolfstream.solver.stream.rows import StreamRows, StreamSamples
 
-# The memory of a model besides its heads: the objects of its learner, its view and its counts; and
-# of a name of sparse rows, in a table.
+# The approximate memory of a model besides its heads, and of a name of sparse rows in its table.
 OWN_BYTES, _NAME_BYTES = 1 << 19, 150
 
 
@@ -53,13 +52,13 @@ class Learner:
         sequence: of the last sample absorbed.
         epoch: in which the sequence counts.
         creation: the first epoch of the model, which its snapshots name; "" if it has none yet.
-        rows: what the model's rows are so far.
-        steady_until: up to which sequence the memory for small requests was taken before they come.
-        ahead_bytes: this memory, as an upper bound.
+        rows: the form and the preparation of the model's rows.
+        steady_until: the sequence up to which memory for small requests was taken in advance.
+        ahead_bytes: an upper bound of this memory.
         snapshot_attempt: the sequence at which a snapshot was last begun.
-        fitted: since then, the samples in the windows of fits, and rows that wait for labels.
+        fitted: since then, the number of samples in the windows of fits, and of remembered rows.
         unsaved_seconds: of learning since the last checkpoint, which a replay would take.
-        failed_live: whether learning failed in this process, so that nothing after it was ever
+        failed_live: whether learning failed in this process, so that nothing after it was
             acknowledged.
         pending: predicted rows that wait for labels; None if the spec lets none wait.
         losses: of its last samples, while challengers follow the model; else None.
@@ -72,13 +71,13 @@ class Learner:
         self.rows = StreamRows(preparing(model.spec.prepare))
         self._heads = LearningHeads(model.spec)
         self.snapshot_attempt = self.steady_until = self.ahead_bytes = 0
-        # The sequence at which the heads were last restored from a state: they are equal to a
-        # restored learner's there.
+        # The sequence at which the heads were last restored, where they have the bits of a restored
+        # learner's.
         self._restored_at = 0
         self.fitted = 0
         self.unsaved_seconds = 0.0
         self.failed_live = False
-        self.pending = None if model.spec.pending is None else Pending(model.spec.pending)
+        self.pending = None if model.spec.pending is None else PendingRows(model.spec.pending)
         self.losses: RecentLosses | None = None
         self._notices: list[Notice] = []  # about samples, not reported yet
         # The state of `Model.following` in the snapshot, until the model follows again.
@@ -93,15 +92,15 @@ class Learner:
         Args:
             head: that the samples were posted for.
             samples: of the block.
-            earlier_predictions: what the served head predicted when the rows came, if they were
-                predicted before: its score counts that.
+            earlier_predictions: of the served head, if the rows were predicted before; its score
+                counts these.
 
-        Returns the answers of that head, but with the predictions of the served one.
+        Returns the answers of `head`, but with the predictions of the served head.
         """
         began = time.monotonic()
         self.model.last_row.note(samples.X)
         answers, start = list[Answers](), 0
-        for part, rows in self.rows.settling(Part(head, *samples), self._learn_anew):
+        for part, rows in self.rows.settling(StreamSamples(head, *samples), self._learn_anew):
             stop = start + len(part.y)
             earlier_part = None if earlier_predictions is None else earlier_predictions[start:stop]
             answers.append(self._heads.learn(part, rows, earlier_part))
@@ -128,7 +127,7 @@ class Learner:
             self.losses = RecentLosses(self.sequence, self.epoch)
 
     def follow(self, champion: Model) -> None:
-        """Follow a champion from here on, or go on following it after a restore."""
+        """Follow a champion from here on, or continue to after a restore."""
         self.model.champion = champion
         self.model.following = restored_following(self._followed)
 
@@ -140,7 +139,7 @@ class Learner:
         """Learn the first samples again with new heads; the scores of the old ones stay."""
         former, self._heads = self._heads, LearningHeads(self.model.spec)
         for part in self.rows.first:
-            self._heads.learn(part, self.rows.seen(part.X))
+            self._heads.learn(part, self.rows.head_rows(part.X))
         self._heads.keep_scores(former)
 
     @property
@@ -201,7 +200,7 @@ class Learner:
         self.fitted += fit.plain["samples"]
 
     def roll_back(self, source: "Learner", rolled_back: dict[str, Any], epoch: str) -> None:
-        """Take over the state and spec of `source`; the sequence goes on, in another epoch.
+        """Take over the state and spec of `source`; the sequence continues, in another epoch.
 
         Args:
             source: a learner of the state to go back to.
@@ -224,17 +223,16 @@ class Learner:
         self.model.log_faults = []
 
     def count_rows_on(self, before: "Learner") -> bool:
-        """Number waiting rows on from another learner's count; return whether that was higher.
+        """Continue the numbers of another learner's waiting rows; return whether it had more.
 
-        A number is never given twice. Otherwise dropping the rows up to one number would drop
-        younger rows with it.
+        No number is used twice: dropping the rows up to a number must not drop younger rows.
         """
         if self.pending is None or before.pending is None:
             return False
         return self.pending.count_on(before.pending.remembered)
 
     def stand_for(self, other: "Learner") -> None:
-        """Take the heads and rows of another learner, to be what that is in a promotion."""
+        """Take the heads and rows of another learner, whose place it takes in a promotion."""
         self._take_heads(other)
 
     def _take_heads(self, source: "Learner") -> None:
@@ -270,8 +268,9 @@ class Learner:
     def checkpoint(self) -> Checkpoint:
         """Return a state for a snapshot and a learner restored from it; this one does not change.
 
-        A snapshot leaves out kernel values. The learner may have computed them in other products
-        than a restored one does, so it goes on from the restored one: then both have the same bits.
+        A snapshot has no kernel values, and a restored learner may compute them in other products
+        than this one did. With `go_on_from` the learner continues from the restored one, so that
+        both have the same bits.
         """
         plain, arrays = self.state()
         if self._restored_at == self.sequence:
@@ -295,7 +294,7 @@ class Learner:
         if spec != self.model.spec:
             self.model.take_spec(spec)
             self._heads = LearningHeads(spec)
-            self.pending = None if spec.pending is None else Pending(spec.pending)
+            self.pending = None if spec.pending is None else PendingRows(spec.pending)
         self._take(plain, arrays)
         if self.losses is not None:
             saved = restored_losses(plain, arrays)

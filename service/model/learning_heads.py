@@ -1,4 +1,4 @@
-"""The heads of a model: each sample is learned by one after another, with the others' votes."""
+"""The heads of a model, which learn each sample one after another, with the others' votes."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
@@ -12,9 +12,9 @@ from wolfstream.service.heads.protocol import Head, HeadView, HeadWithPrediction
 from wolfstream.service.model.published import prediction_of
 from wolfstream.service.spec.heads import HeadName
 from wolfstream.service.spec.model import ModelSpec
-from wolfstream.solver.rows.seen import Seen
-from wolfstream.solver.stream.rows import Part
-from wolfstream.solver.stream.turns import Learning, absorb_in_turn
+from wolfstream.solver.rows.head_rows import HeadRows
+from wolfstream.solver.stream.rows import StreamSamples
+from wolfstream.solver.stream.turns import LearningHead, absorb_in_turn
 
 
 class LearningHeads:
@@ -37,18 +37,21 @@ class LearningHeads:
         return self._learning[head]
 
     def learn(
-        self, samples: Part, rows: Seen, earlier_predictions: Sequence[Any] | None = None
+        self,
+        samples: StreamSamples,
+        rows: HeadRows,
+        earlier_predictions: Sequence[Any] | None = None,
     ) -> Answers:
-        """Learn samples; see `Learner.absorb`.
+        """Learn samples, as `Learner.absorb` does.
 
         Args:
-            samples: and the head that they were posted for.
-            rows: the samples' rows as heads see them.
-            earlier_predictions: see `Learner.absorb`.
+            samples: with the head that they were posted for.
+            rows: of the samples, for heads.
+            earlier_predictions: as of `Learner.absorb`.
         """
         head = cast("HeadName", samples.head)
         learning, serve = self.learning(head), self._serve
-        heads: dict[HeadName, Learning[Answers | Predictions]] = {**self.each}
+        heads: dict[HeadName, LearningHead[Answers | Predictions]] = {**self.each}
         if earlier_predictions is not None:
             heads[serve] = HeadWithPredictions(self.each[serve], earlier_predictions)
         head_answers = absorb_in_turn(
@@ -112,7 +115,7 @@ class LearningHeads:
         return plain, arrays
 
     def restore(self, plain: Mapping[str, Any], arrays: Mapping[str, NDArray[Any]]) -> None:
-        """Take a state; its arrays may include those of others."""
+        """Take a state; its arrays may include others besides those of heads."""
         for name, head in self.each.items():
             prefix = f"{name}."
             own = {

@@ -1,8 +1,8 @@
-"""How long a model takes to learn: in total, and lately for a sample of each head."""
+"""The time that a model takes to learn: in total, and recently per sample of each head."""
 
 from wolfstream.service.spec.heads import HeadName
 
-# About what a block takes besides its samples.
+# The approximate time of a block besides that of its samples.
 _BLOCK_SECONDS = 0.002
 
 
@@ -22,10 +22,10 @@ class LearningTime:
         self._recent[head] = each, *self._recent.get(head, ())[:1]
 
     def seconds_per_sample(self, head: HeadName) -> float | None:
-        """Return how long a sample for a head takes; None before the second block.
+        """Return the time to learn a sample for a head; None before the second block.
 
-        This is the shorter time of the last two blocks: a single one may have waited for a compiler
-        or a processor.
+        It is the shorter one of the last two blocks, because a single block may have waited for a
+        compiler or a processor.
         """
         recent = self._recent.get(head, ())
         return min(recent) if len(recent) == 2 else None

@@ -26,32 +26,32 @@ from wolfstream.solver.stream.rows import RowsView
 
 
 class Model:
-    """One model: its spec, its published view, and what its description says.
+    """One model: its spec, its published view, and the data of its description.
 
     Its learner (`model.learner`) changes it; any thread may read `published`.
 
     Attributes:
         id: unique in the catalogue; a name may be used again, an id is not.
         name: by which clients know it.
-        spec: what it was created with, or what a rollback or promotion has brought.
+        spec: with which it was created, or that of a rollback or promotion.
         published: the view that predictions use.
         chain: predicts with the view.
         order: of the rows that this process predicted.
         single_rows: questions that are answered together.
         counts: samples for each head since the server started.
-        learning_time: what they took.
+        learning_time: of these samples.
         head_of: learning call -> head that names the call's entries and responses.
         broken: why the model learns no more; "" while it does.
-        log_faults: what its log has that cannot be, one sentence each; see `LogReader.faults`.
+        log_faults: impossible records in its log, one sentence each (`LogReader.faults`).
         led: whether it is learned here; False once another replica of a fleet leads it.
-        notice: what its clients should know of its recovery; "" if nothing.
-        last_row: that it was sent.
+        notice: a notice about its recovery, for clients; "" if there is none.
+        last_row: the last row that was sent to it.
         snapshot_sequence: of the newest snapshot; 0 without one.
         snapshot_time: when that was saved, by the monotonic clock; None without one.
         rolled_back: the last rollback: `to` a snapshot's sequence, `at` a sequence, at a `time`;
             `of` another model, if the state was that one's.
-        champion: the model whose log it learns from, with which it shares sequences; None for a
-            model that learns what it is sent.
+        champion: the model whose log it learns, and whose sequences it shares; None for a model
+            that learns its own samples.
         following: how it compares with its champion.
         pending: counts of the rows that wait for labels; None if the spec lets none wait.
         labels: how many labels have come for such rows since the server started, by status.
@@ -116,7 +116,7 @@ class Model:
         return "broken" if self.broken else "ok"
 
     def describe(self) -> dict[str, Any]:
-        """Return the model's description, as responses have it."""
+        """Return the model's description for responses."""
         published = self.published
         form, heads = published.rows.form, published.heads
         return {
@@ -152,7 +152,7 @@ class Model:
         }
 
     def warnings(self) -> list[dict[str, Any]]:
-        """Return what users should look at; each has a `slug`, a `column` and a `message`."""
+        """Return warnings for users; each has a `slug`, a `column` and a `message`."""
         return label_warnings(self.published.heads.get(self.spec.serve))
 
     def _warning(self) -> str | None:
@@ -197,12 +197,12 @@ def _kind_of_rows(form: RowForm) -> str | None:
 
 
 def _described(view: HeadView, served: bool) -> dict[str, Any]:
-    """Return a head's part of the description; the served one has scores of classes, too."""
+    """Return a head's part of the description; that of the served one has scores of classes."""
     changes = [change._asdict() for change in view.changes]
     parts = {**_classes(view), **view.stats, "changes": changes, "calibration": view.calibration}
     return parts | {"scores": view.scores} if served and view.classes is not None else parts
 
 
 def _classes(view: HeadView) -> dict[str, Any]:
-    """Return the classes that a head has met; nothing for a head of numbers."""
+    """Return the classes that a head has met; nothing in regression."""
     return {} if view.classes is None else {"classes": list(view.classes)}

@@ -13,7 +13,12 @@ _NAME = "losses"
 
 
 class BlockLosses(NamedTuple):
-    """The losses of a block, NaN where not known. epoch: of the model; None if unknown."""
+    """The losses of a block.
+
+    Attributes:
+        losses: of its samples; NaN where not known.
+        epoch: of the model; None if not known.
+    """
 
     losses: Float64Array
     epoch: str | None
@@ -73,7 +78,7 @@ class RecentLosses:
         self._epochs = [(self._after, current[1]), *later]
 
     def state(self) -> tuple[dict[str, Any], dict[str, NDArray[Any]]]:
-        """Return plain data and an array, from which `restored_losses` goes on."""
+        """Return plain data and an array, from which `restored_losses` continues."""
         plain = {"after": self._after, "epochs": [list(mark) for mark in self._epochs]}
         return {_NAME: plain}, {_NAME: np.array(self._values, np.float64)}
 

@@ -3,18 +3,18 @@
 from wolfstream.service.errors import ModelsFull
 from wolfstream.service.model.live import Model
 
-# While a model is saved or recovered, it takes this many times its size more: for its state, and
-# for the learner restored from it.
+# While a model is saved or recovered, it takes this many times its size in addition: for its state,
+# and for the learner restored from it.
 _COPIES = 2
 # A new model is refused if there is not even room to learn this much.
 _NEW_BYTES = 8 << 20
 
 
 class ModelMemory:
-    """The bytes that each model takes, and all of them together. Used by the writer's thread.
+    """The bytes that each model takes, and their sum. Used by the writer's thread.
 
-    What is taken before samples are learned is an estimate; afterwards it is replaced by what was
-    measured, and what the next small requests may need (`Learner.ahead_bytes`).
+    Bytes that are taken before samples are learned are an estimate. Afterwards they are replaced by
+    the measured ones, and those that the next small requests may need (`Learner.ahead_bytes`).
 
     Args:
         most: the bound, which includes copies of the largest model while that is saved.

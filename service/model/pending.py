@@ -1,9 +1,9 @@
 """Predicted rows that wait for labels, as a part of a model's state.
 
-All of it follows from the model's log. Rows come with predictions. They leave with their labels, as
-the oldest if there are too many, or when they are too old by the times in the log. So a replay ends
-with the same rows, bit for bit. Nothing leaves between two entries: a row that has grown too old is
-refused its label at once, and leaves with the next entry.
+Everything follows from the model's log, so that a replay ends with the same rows, bit for bit. Rows
+come with predictions. They leave with their labels, when there are too many, the oldest first, or
+when they are too old by the times in the log. No row leaves between two entries: the label of a row
+that is too old is refused at once, and the row leaves with the next entry.
 """
 
 from collections import OrderedDict
@@ -30,29 +30,28 @@ from wolfstream.service.samples.tasks import Task
 from wolfstream.service.spec.pending import PendingSpec
 from wolfstream.solver.prepare.named_rows import Rows
 
-# The array that holds the waiting rows, and what became of others.
+# The name of the saved array of the waiting rows, and of the entries of other ids.
 WAITING_ROWS = "pending"
 # The bytes of that array besides the rows.
 _BUFFER_BYTES = 320
 # Decoded requests are cached, up to these bytes: labels often come singly for rows of one request.
 _DECODED_BYTES = 8 << 20
-# How many rows of each kind are listed singly.
+# How many waiting and how many settled rows are listed.
 _LATEST = 5
 
 
 class PendingCounts(NamedTuple):
-    """How many rows wait for labels, and what has become of the others.
+    """Counts of the rows that wait for labels, and of the others.
 
     Attributes:
         rows: how many wait.
         n_bytes: their memory.
         joined: how many were joined with labels.
-        expired: how many have left without.
-        since: when the oldest of the waiting ones was predicted, in ms since 1970; None if none
-            waits.
-        newest: the last rows that came and wait, newest first.
-        settled: the last rows that were joined or have left, newest first; with None for one that
-            has left.
+        expired: how many have left without labels.
+        since: when the oldest waiting row was predicted, in ms since 1970; None if none waits.
+        newest: the last rows that wait, newest first.
+        settled: the last rows that were joined or have left, newest first, with their labels; with
+            None if they have left.
     """
 
     rows: int = 0
@@ -64,7 +63,7 @@ class PendingCounts(NamedTuple):
     settled: tuple[tuple[RowId, LabelledRow | None], ...] = ()
 
 
-class Pending:
+class PendingRows:
     """The rows of a model that wait for labels, and the ids of others. Used by one thread.
 
     Rows are numbered in the order in which they came.
@@ -72,8 +71,7 @@ class Pending:
     Attributes:
         spec: the bounds.
         remembered: how many rows have come in all.
-        left: the rows up to this number can no longer have a label: those of requests that have
-            left, and all before them.
+        left: rows below this number have left, and can no longer get a label.
     """
 
     def __init__(self, spec: PendingSpec) -> None:
@@ -94,7 +92,7 @@ class Pending:
         return self._n_bytes + self._ids.settled_bytes
 
     def counts(self) -> PendingCounts:
-        """Return counts of the rows, and the last of each kind."""
+        """Return the counts, with the last waiting and settled rows."""
         oldest = next(iter(self._requests.values()), None)
         since = None if oldest is None else oldest.time
         return PendingCounts(
@@ -115,7 +113,7 @@ class Pending:
                     yield request.ids[row], request
 
     def find(self, row_id: RowId, time: int) -> WaitingRow | LabelledRow | Status:
-        """Return the row that waits under an id, its label if that has come, or why neither."""
+        """Return the row that waits under an id, its label if that has come, or its status."""
         entry = self._ids.get(row_id)
         if not isinstance(entry, WaitingRequest):
             return entry
@@ -153,7 +151,7 @@ class Pending:
             self._decoded_bytes -= len(self._decoded.pop(first)[0].rows)
 
     def remember(self, predicted: PredictedRows, record: bytes) -> None:
-        """Let predicted rows wait, with the record of their entry; the oldest may have to leave."""
+        """Let predicted rows wait, with the record of their entry; the oldest rows may leave."""
         self._pass(predicted.time)
         self.remembered = predicted.first + len(predicted.ids)
         self._add(predicted, record, bytearray(len(predicted.ids)))
@@ -162,7 +160,7 @@ class Pending:
             self._leave()
 
     def count_on(self, remembered: int) -> bool:
-        """Number rows on from a count, unless that is lower; return whether the count changed."""
+        """Raise the count of rows to another one; return whether that was higher."""
         changed = remembered > self.remembered
         self.remembered = max(self.remembered, remembered)
         return changed
@@ -214,7 +212,7 @@ class Pending:
         """Return an array for `restore`; nothing if no row has ever come."""
         if not self.remembered:
             return {}
-        # The buffer has room for everything from the start: growing, it would be copied repeatedly.
+        # The buffer has room for everything, because it would be copied each time it grows.
         packer = msgpack.Packer(autoreset=False, buf_size=self.n_bytes + _BUFFER_BYTES)
         packer.pack_array_header(3)
         packer.pack([self.remembered, self.left, self._joined, self._expired])

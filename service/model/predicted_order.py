@@ -1,4 +1,4 @@
-"""The order in which a process predicted a model's rows, beside that in which labels came."""
+"""The order in which a process predicted a model's rows, compared with that of their labels."""
 
 from collections.abc import Iterable
 from threading import Lock
@@ -6,7 +6,7 @@ from typing import Any
 
 from wolfstream.service.heads.past import past_of
 from wolfstream.service.heads.protocol import HeadView
-from wolfstream.solver.rows.seen import Seen
+from wolfstream.solver.rows.head_rows import HeadRows
 from wolfstream.solver.stream.label_order import LabelOrder
 from wolfstream.solver.stream.label_past import PastView
 
@@ -18,18 +18,18 @@ class PredictedOrder(LabelOrder):
         super().__init__()
         self._lock = Lock()
 
-    def placed(self, past: PastView | None, seen: Seen) -> Seen:
+    def marked(self, past: PastView | None, seen: HeadRows) -> HeadRows:
         """As of `LabelOrder`."""
         with self._lock:
-            return super().placed(past, seen)
+            return super().marked(past, seen)
 
-    def placed_singly(self, past: PastView | None, seen: Seen) -> list[bool]:
+    def marked_singly(self, past: PastView | None, seen: HeadRows) -> list[bool]:
         """As of `LabelOrder`."""
         with self._lock:
-            return super().placed_singly(past, seen)
+            return super().marked_singly(past, seen)
 
     def described(self, heads: Iterable[HeadView]) -> dict[str, Any] | None:
-        """Describe how predictions used the labels before; None if no head can use them."""
+        """Describe how predictions used the labels before a row; None if no head can use them."""
         if all(past_of(view) is None for view in heads):
             return None
         without, with_them = self.counts

@@ -1,4 +1,4 @@
-"""The last rows that were predicted under ids, and what has become of each."""
+"""The last rows that were predicted under ids, and the status of each."""
 
 from typing import Any, Literal, NamedTuple
 
@@ -15,7 +15,7 @@ class PredictedRow(NamedTuple):
 
     Attributes:
         id: of the row.
-        status: what has become of it.
+        status: whether it waits, was joined with its label, or has expired.
         prediction: that was made for it; None if it has expired and left.
         label: None until it has come.
         since: when it was predicted, if it waits, in ms since 1970.

@@ -1,4 +1,4 @@
-"""The view of a model: what predictions and descriptions read."""
+"""The view of a model, which predictions and descriptions read."""
 
 from contextlib import suppress
 from dataclasses import replace
@@ -16,8 +16,8 @@ from wolfstream.solver.prepare.named_rows import Rows
 from wolfstream.solver.prepare.row_form import AnotherKind
 from wolfstream.solver.prepare.schema import Misfit
 from wolfstream.solver.prepare.table_rows import TableRows
+from wolfstream.solver.rows.head_rows import HeadRows
 from wolfstream.solver.rows.matrix import Matrix
-from wolfstream.solver.rows.seen import Seen
 from wolfstream.solver.stream.explanations import explanations
 from wolfstream.solver.stream.rows import RowsView
 from wolfstream.solver.stream.turns import inputs_of
@@ -30,7 +30,7 @@ class ModelView(NamedTuple):
     Attributes:
         sequence: of the last sample that it has learned.
         epoch: in which the sequence counts.
-        rows: what the model's rows are.
+        rows: the form and the preparation of the model's rows.
         heads: a view of each head.
     """
 
@@ -44,7 +44,7 @@ class ModelView(NamedTuple):
         """The approximate memory of the heads."""
         return sum(int(view.gauges.get("head_memory_bytes") or 0) for view in self.heads.values())
 
-    def predict(self, head: HeadName, rows: Seen) -> Predictions:
+    def predict(self, head: HeadName, rows: HeadRows) -> Predictions:
         """Return a head's predictions for rows; a head that listens gets the others' as votes.
 
         Heads that predict nothing, such as novelty, add their columns.
@@ -53,7 +53,7 @@ class ModelView(NamedTuple):
         """
         return self.with_beside(self.heads[head].predict(rows.X, self._inputs(head, rows)), rows)
 
-    def with_beside(self, predictions: Predictions, rows: Seen) -> Predictions:
+    def with_beside(self, predictions: Predictions, rows: HeadRows) -> Predictions:
         """Return predictions with the columns of heads that predict nothing."""
         if BESIDE.isdisjoint(self.heads):
             return predictions
@@ -65,14 +65,14 @@ class ModelView(NamedTuple):
         return replace(predictions, beside=columns)
 
     def more(
-        self, head: HeadName, question: Question, rows: Seen, predictions: Predictions
+        self, head: HeadName, question: Question, rows: HeadRows, predictions: Predictions
     ) -> dict[str, Any]:
         """Return the fields of a response besides predictions, such as those that were asked for.
 
         Args:
             head: that predicted.
             question: of the request.
-            rows: of the request, as the heads see them.
+            rows: of the request, for heads.
             predictions: of the head.
 
         Raises Untrained, Invalid.
@@ -90,7 +90,7 @@ class ModelView(NamedTuple):
         return fields
 
     def _explained(
-        self, head: HeadName, question: Question, rows: Seen, predictions: Predictions
+        self, head: HeadName, question: Question, rows: HeadRows, predictions: Predictions
     ) -> list[dict[str, Any]]:
         inputs, view = self._inputs(head, rows), self.heads[head]
         explained_rows = explanations(
@@ -105,7 +105,7 @@ class ModelView(NamedTuple):
         )
         return [explained(view, explanation, question.explain) for explanation in explained_rows]
 
-    def _inputs(self, head: HeadName, rows: Seen) -> HeadInputs:
+    def _inputs(self, head: HeadName, rows: HeadRows) -> HeadInputs:
         """Return the other heads' votes on rows, and the rows' texts, if this head listens."""
 
         def ask(name: HeadName) -> Predictions | None:
@@ -121,15 +121,18 @@ class ModelView(NamedTuple):
         return sum(self.heads[name].cost(rows, entries) for name in heads)
 
     def checked(self, rows: Rows) -> Rows | TableRows:
-        """Return rows to predict, those of a table as one. Raises InvalidSamples."""
+        """Return rows to predict, as `TableRows` if the model's rows are a table.
+
+        Raises InvalidSamples.
+        """
         try:
             return self.rows.form.checked(rows)
         except (Misfit, AnotherKind) as error:
             raise not_fitting(rows, error) from None
 
-    def seen(self, rows: Rows) -> Seen:
-        """Return rows to predict as the heads see them. Raises InvalidSamples."""
-        return self.rows.seen(self.checked(rows))
+    def head_rows(self, rows: Rows) -> HeadRows:
+        """Return rows to predict, for heads. Raises InvalidSamples."""
+        return self.rows.head_rows(self.checked(rows))
 
 
 def prediction_of(view: HeadView, X: Matrix) -> Predictions | None:

@@ -1,4 +1,4 @@
-"""Answers to questions about rows, by the view of a model that is published."""
+"""Answers questions about rows with the published view of a model."""
 
 from collections.abc import Sequence
 
@@ -10,31 +10,33 @@ from wolfstream.service.heads.past import past_of
 from wolfstream.service.model.columns import notices_of_rows, plain_notices
 from wolfstream.service.model.live import Model
 from wolfstream.service.model.published import ModelView
-from wolfstream.service.model.single_rows import Answered
+from wolfstream.service.model.single_rows import QuestionAnswer
 from wolfstream.service.samples.validation import Question
 from wolfstream.service.spec.heads import HeadName
-from wolfstream.solver.rows.seen import Seen
+from wolfstream.solver.rows.head_rows import HeadRows
 
 
-def answer(model: Model, published: ModelView, head: HeadName, question: Question) -> Answered:
+def answer(
+    model: Model, published: ModelView, head: HeadName, question: Question
+) -> QuestionAnswer:
     """Return predictions, and the other fields that were asked for. Any thread may call it.
 
     Raises InvalidSamples, Invalid, Untrained.
     """
     view, rows = published.heads[head], question.rows
     checked = published.checked(rows)
-    seen = published.rows.seen(checked)
+    head_rows = model.order.marked(past_of(view), published.rows.head_rows(checked))
     _check_taught(model, published, head)
-    answered = _answered(model, published, head, question, model.order.placed(past_of(view), seen))
+    answered = _answered(model, published, head, question, head_rows)
     if notices := notices_of_rows(published.rows.form, rows, checked):
         answered.more["warnings"] = plain_notices(notices)
     return answered
 
 
 def is_simple(model: Model, published: ModelView, head: HeadName, question: Question) -> bool:
-    """Return whether `answer_each` takes a question.
+    """Return whether `answer_each` can answer a question.
 
-    That is one about a dense row, without reasons or costs, to a head that predicts each row for
+    It must be about a dense row, without reasons or costs, for a head that predicts each row by
     itself.
     """
     rows = question.rows
@@ -51,43 +53,43 @@ def is_simple(model: Model, published: ModelView, head: HeadName, question: Ques
 
 def answer_each(
     model: Model, published: ModelView, head: HeadName, questions: Sequence[Question]
-) -> Sequence[Answered | Exception]:
-    """Return what `answer` returns for each of several questions, or raises, in one call.
+) -> Sequence[QuestionAnswer | Exception]:
+    """Return the result or the error of `answer` for each of several questions, in one call.
 
-    It raises an error itself that is no question's own.
+    Other errors than those of a question are raised.
 
     questions: `is_simple` holds for each; their rows have equal lengths, and they ask for the same.
     """
-    seen = None if len(questions) == 1 else _seen_by_all(model, published, head, questions)
-    if seen is None:
+    rows = None if len(questions) == 1 else _joined_rows(model, published, head, questions)
+    if rows is None:
         return [_answer_or_error(model, published, head, question) for question in questions]
-    return _answered_each(model, published, head, questions[0], seen)
+    return _answered_each(model, published, head, questions[0], rows)
 
 
-def _seen_by_all(
+def _joined_rows(
     model: Model, published: ModelView, head: HeadName, questions: Sequence[Question]
-) -> Seen | None:
-    """Return the rows of all questions as the heads see them; None if any of them is refused."""
+) -> HeadRows | None:
+    """Return the rows of all questions, for heads; None if any of them is refused."""
     try:
-        seen = published.seen(np.concatenate([question.rows for question in questions]))
+        rows = published.head_rows(np.concatenate([question.rows for question in questions]))
         _check_taught(model, published, head)
     except (InvalidSamples, Untrained):
         return None
-    return seen
+    return rows
 
 
 def _answered_each(
-    model: Model, published: ModelView, head: HeadName, question: Question, seen: Seen
-) -> list[Answered]:
-    """Return the answers to a question about each row by itself, as the heads see it."""
-    n = len(seen.X)
-    in_turn = model.order.placed_singly(past_of(published.heads[head]), seen)
+    model: Model, published: ModelView, head: HeadName, question: Question, rows: HeadRows
+) -> list[QuestionAnswer]:
+    """Return the answers to a question about each row by itself."""
+    n = len(rows.X)
+    in_turn = model.order.marked_singly(past_of(published.heads[head]), rows)
     if any(in_turn):
-        rows = [seen.row(i, in_turn=in_turn[i]) for i in range(n)]
-        return [_answered(model, published, head, question, row) for row in rows]
-    answers, decisions, more = _answered(model, published, head, question, seen)
+        each = [rows.row(i, in_turn=in_turn[i]) for i in range(n)]
+        return [_answered(model, published, head, question, row) for row in each]
+    answers, decisions, more = _answered(model, published, head, question, rows)
     return [
-        Answered(
+        QuestionAnswer(
             answers[i : i + 1],
             decisions[i : i + 1],
             {name: column[i : i + 1] for name, column in more.items()},
@@ -98,7 +100,7 @@ def _answered_each(
 
 def _answer_or_error(
     model: Model, published: ModelView, head: HeadName, question: Question
-) -> Answered | Exception:
+) -> QuestionAnswer | Exception:
     try:
         return answer(model, published, head, question)
     except Exception as error:  # it belongs to one client, who gets it
@@ -106,12 +108,12 @@ def _answer_or_error(
 
 
 def _answered(
-    model: Model, published: ModelView, head: HeadName, question: Question, seen: Seen
-) -> Answered:
-    """Return the answer about rows as the heads see them. Raises Untrained, Invalid."""
-    predictions = model.chain.predict(published, head, seen)
-    more = published.more(head, question, seen, predictions)
-    return Answered(predictions.prediction, predictions.decision, more)
+    model: Model, published: ModelView, head: HeadName, question: Question, rows: HeadRows
+) -> QuestionAnswer:
+    """Return the answer about rows. Raises Untrained, Invalid."""
+    predictions = model.chain.predict(published, head, rows)
+    more = published.more(head, question, rows, predictions)
+    return QuestionAnswer(predictions.prediction, predictions.decision, more)
 
 
 def _check_taught(model: Model, published: ModelView, head: HeadName) -> None:

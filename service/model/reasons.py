@@ -1,4 +1,4 @@
-"""Explanations of a view's predictions, as plain data for a response."""
+"""Explanations of predictions as plain data for a response."""
 
 from typing import Any
 

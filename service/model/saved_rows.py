@@ -20,13 +20,13 @@ from wolfstream.solver.prepare.named_rows import NameTable, cells, rows_between
 from wolfstream.solver.prepare.repeats import MOST
 from wolfstream.solver.prepare.row_form import RowForm
 from wolfstream.solver.prepare.schema import SETTLING, schema_from_plain
-from wolfstream.solver.stream.rows import Part, StreamRows
+from wolfstream.solver.stream.rows import StreamRows, StreamSamples
 
 _FIRST = "first"
 
 
 def saved_rows(rows: StreamRows) -> tuple[dict[str, Any], dict[str, NDArray[Any]]]:
-    """Return plain data and arrays, from which `restored_rows` goes on."""
+    """Return plain data and arrays, from which `restored_rows` continues."""
     plain: dict[str, Any] = {"dimension": rows.dimension}
     arrays: dict[str, NDArray[Any]] = {}
     if rows.names is not None:
@@ -82,14 +82,14 @@ def with_saved_codes(form: RowForm, plain: Mapping[str, Any]) -> RowForm:
 
 def _are_bent(bent: tuple[tuple[Any, Any], ...], form: RowForm) -> bool:
     """Return whether the columns of logarithms are distinct columns of numbers, in order."""
-    places = [j for j, _ in bent]
+    columns = [j for j, _ in bent]
     if not bent:
         return True
-    if form.schema is None or not all(type(j) is int for j in places):
+    if form.schema is None or not all(type(j) is int for j in columns):
         return False
     assert form.layout is not None
-    are_numbers = set(places).issubset(form.layout.numbers)
-    in_order = places == sorted(set(places))
+    are_numbers = set(columns).issubset(form.layout.numbers)
+    in_order = columns == sorted(set(columns))
     return (
         are_numbers and in_order and all(type(bend) is float and is_bend(bend) for _, bend in bent)
     )
@@ -107,14 +107,14 @@ def _are_numbers(coded: tuple[Any, ...], form: RowForm) -> bool:
     return are_numbers and list(coded) == sorted(set(coded))
 
 
-def _one_by_one(parts: Sequence[Part]) -> Iterator[Cells]:
+def _one_by_one(parts: Sequence[StreamSamples]) -> Iterator[Cells]:
     """Yield each row of parts by itself, as a row of a table."""
     for part in parts:
         for i in range(len(part.y)):
             yield cells(rows_between(part.X, i, i + 1))
 
 
-def _packed(parts: Sequence[Part]) -> dict[str, NDArray[Any]]:
+def _packed(parts: Sequence[StreamSamples]) -> dict[str, NDArray[Any]]:
     """Return all parts as one array of bytes; nothing if there are none."""
     if not parts:
         return {}
@@ -122,9 +122,9 @@ def _packed(parts: Sequence[Part]) -> dict[str, NDArray[Any]]:
     return {_FIRST: np.frombuffer(msgpack.packb(records), np.uint8)}
 
 
-def _unpacked(arrays: Mapping[str, NDArray[Any]]) -> list[Part]:
+def _unpacked(arrays: Mapping[str, NDArray[Any]]) -> list[StreamSamples]:
     """Return the parts in an array of bytes; the inverse of `_packed`."""
     if _FIRST not in arrays:
         return []
     records = msgpack.unpackb(arrays[_FIRST].tobytes())
-    return [Part(head, *from_record(record)) for head, record in records]
+    return [StreamSamples(head, *from_record(record)) for head, record in records]

@@ -26,7 +26,7 @@ from wolfstream.solver.prepare.schema import schema_from_plain
 
 
 def check_state(learner: Learner, plain: Mapping[str, Any], arrays: Arrays) -> None:
-    """Raise WrongArrays unless what a state has of a model fits together.
+    """Raise WrongArrays unless the parts of a model's state fit together.
 
     Args:
         learner: of a new model of the state's spec, which has learned nothing.
@@ -54,25 +54,25 @@ def check_numbers(heads: Iterable[HeadName], arrays: Arrays) -> None:
 
     heads: the names of the state's heads.
     """
-    of_heads = {name: arrays_of(name, arrays) for name in heads}
-    for name, own in of_heads.items():
+    head_arrays = {name: arrays_of(name, arrays) for name in heads}
+    for name, own in head_arrays.items():
         bounds, without = KINDS[name].numbers, without_calibration(own)
         if bounds is not None:
             check_numbers_in(without, bounds)
         calibration = {key: array for key, array in own.items() if key not in without}
         check_numbers_in(calibration, CALIBRATION_NUMBERS)
-    names = {f"{name}.{key}" for name, own in of_heads.items() for key in own}
+    names = {f"{name}.{key}" for name, own in head_arrays.items() for key in own}
     check_numbers_in({key: a for key, a in arrays.items() if key not in names}, IN_ROWS)
 
 
 def arrays_of(head: str, arrays: Arrays) -> Arrays:
-    """Return the arrays of one head, by the names that the head gives them."""
+    """Return the arrays of one head, by the head's names for them."""
     prefix = f"{head}."
     return {n.removeprefix(prefix): a for n, a in arrays.items() if n.startswith(prefix)}
 
 
 def _saved_head(
-    of_head: Mapping[str, Any],
+    head: Mapping[str, Any],
     own: Arrays,
     blank: Arrays,
     plain: Mapping[str, Any],
@@ -80,10 +80,10 @@ def _saved_head(
     prepare: PrepareSpec | None,
 ) -> SavedHead:
     """Return a head of a state, given its own plain data and arrays, and those of the state."""
-    classes, mean = of_head.get("classes"), arrays.get("prepare_mean")
+    classes, mean = head.get("classes"), arrays.get("prepare_mean")
     width = None if mean is None else len(mean)
     return SavedHead(
-        plain=of_head,
+        plain=head,
         arrays=without_calibration(own),
         blank=blank,
         n_classes=None if classes is None else len(classes),

@@ -1,7 +1,7 @@
-"""Questions about single rows that come in one turn of the event loop, answered in one call.
+"""Answers the questions about single rows that come in one turn of the event loop in one call.
 
-Many clients that ask for one row each would otherwise each pay for a call of the whole model, which
-takes several times as long for one row as a row among others does. The answers are the same.
+A call of the whole model for one row takes several times as long as a row among others does, so
+this saves most of the time of many clients that ask for one row each. The answers are the same.
 """
 
 import asyncio
@@ -12,35 +12,41 @@ from wolfstream.service.samples.validation import Question
 from wolfstream.solver.stream.recent_rows import KEPT
 
 
-class Answered(NamedTuple):
-    """What was asked for: labels or numbers, decisions, and other fields by name."""
+class QuestionAnswer(NamedTuple):
+    """The answer to a question.
+
+    Attributes:
+        prediction: labels or numbers of the rows.
+        decision: of the rows.
+        more: other fields by name.
+    """
 
     prediction: list[Any]
     decision: list[Any]
     more: dict[str, Any]
 
 
-# Answers of more multiplications take longer than a millisecond.
+# More multiplications take longer than a millisecond.
 MOST_COST = 20_000_000
-# Returns the answer to each of several questions, or the error in its place; raises one of all.
-AnswerEach: TypeAlias = Callable[[Sequence[Question]], Sequence[Answered | Exception]]
+# Returns the answer to each of several questions, or its error; raises an error of all.
+AnswerEach: TypeAlias = Callable[[Sequence[Question]], Sequence[QuestionAnswer | Exception]]
 
 
 class SingleRows:
     """The questions to a model that wait for the end of this turn. Used on one event loop.
 
-    At most KEPT are answered in one call: of more the order of labels would not know the first.
+    At most KEPT are answered in one call, because the order of labels knows only that many rows.
     """
 
     def __init__(self) -> None:
         self._kind: Hashable = None
         self._cost = 0
         self._answer_each: AnswerEach | None = None
-        self._waiting: list[tuple[Question, asyncio.Future[Answered]]] = []
+        self._waiting: list[tuple[Question, asyncio.Future[QuestionAnswer]]] = []
 
     def ask(
         self, kind: Hashable, question: Question, cost: int, answer_each: AnswerEach
-    ) -> "asyncio.Future[Answered]":
+    ) -> "asyncio.Future[QuestionAnswer]":
         """Let a question wait; return a future of its answer.
 
         Args:
@@ -56,18 +62,18 @@ class SingleRows:
         if not self._waiting:
             loop.call_soon(self._answer)
             self._kind, self._cost, self._answer_each = kind, 0, answer_each
-        answer: asyncio.Future[Answered] = loop.create_future()
+        answer: asyncio.Future[QuestionAnswer] = loop.create_future()
         self._waiting.append((question, answer))
         self._cost += cost
         return answer
 
     def _answer(self) -> None:
-        """Answer what waits."""
+        """Answer the questions that wait."""
         answer_each, waiting = self._answer_each, self._waiting
         self._kind, self._answer_each, self._waiting = None, None, []
         if answer_each is None:  # nothing waits: it was answered when more came than one call takes
             return
-        answers: Sequence[Answered | Exception]
+        answers: Sequence[QuestionAnswer | Exception]
         try:
             answers = answer_each([question for question, _ in waiting])
         except Exception as error:  # without an answer, all clients would wait for ever

@@ -1,4 +1,4 @@
-"""Requests of predicted rows that wait for labels, and what is known of rows that do not."""
+"""Requests of predicted rows that wait for labels, and labels of rows that no longer wait."""
 
 from typing import Any, NamedTuple
 
@@ -7,7 +7,7 @@ from wolfstream.service.samples.labels import Label
 from wolfstream.service.samples.predicted import PredictedRows
 from wolfstream.service.samples.tasks import Task
 
-# Roughly the memory of an id, and of its places in a dictionary and a queue.
+# The approximate memory of an id, and of its entries in a dictionary and a queue.
 ROW_BYTES = 320
 
 
@@ -18,7 +18,7 @@ class LabelledRow(NamedTuple):
     prediction: Any
 
     def status_of(self, y: Label | float, task: Task) -> Status:
-        """Return the status of another label of this task that comes after this one."""
+        """Return the status of a later label for the same row."""
         return "replayed" if task.key(self.y) == task.key(y) else "conflict"
 
 
@@ -26,7 +26,7 @@ class WaitingRequest:
     """Rows that were predicted together.
 
     Attributes:
-        first: the number of the first row; see `Pending`.
+        first: the number of the first row (`PendingRows`).
         time: of the prediction, in ms since 1970.
         record: of the entry.
         ids: of the rows.
@@ -64,5 +64,5 @@ class WaitingRow(NamedTuple):
 
 
 def waiting_bytes(record: bytes, rows: int) -> int:
-    """Return roughly the memory of a prediction's rows while they wait."""
+    """Return the approximate memory of a prediction's rows while they wait."""
     return len(record) + ROW_BYTES * rows

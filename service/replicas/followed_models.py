@@ -9,7 +9,7 @@ from typing import NoReturn
 from wolfstream.service.diagnostics.metrics import Metrics
 from wolfstream.service.engine.learn_request import Answer
 from wolfstream.service.engine.sequence_waiters import SequenceWaiters
-from wolfstream.service.engine.serving import Predicting, RequestRows
+from wolfstream.service.engine.serving import PredictingEngine, RequestRows
 from wolfstream.service.errors import NotLeader, NotReached
 from wolfstream.service.model.live import Model
 from wolfstream.service.model.published import ModelView
@@ -24,7 +24,7 @@ from wolfstream.service.storage.entries import is_same_lineage
 
 
 class FollowedModels:
-    """An `engine.serving.Predicting` for models that other replicas lead. Used on the event loop.
+    """A `PredictingEngine` for models that other replicas lead. Used on the event loop.
 
     Attributes:
         views: the copies of views.
@@ -32,7 +32,7 @@ class FollowedModels:
 
     def __init__(
         self,
-        engine: Predicting,
+        engine: PredictingEngine,
         director: Director,
         settings: Settings,
         peers: Peers,
@@ -101,7 +101,7 @@ class FollowedModels:
         rows: RequestRows | None,
         awaited: Revision | None = None,
     ) -> ModelView:
-        """Return the copy of a view; see `Predicting.view`.
+        """Return the copy of a view; see `PredictingEngine.view`.
 
         Raises NotLeader for what the leader has to answer: if an epoch of another lineage is
         awaited; if the head cannot predict yet, because it may have learned enough a moment ago;

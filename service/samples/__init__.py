@@ -1,6 +1,6 @@
-"""Rows, labels and weights out of decoded bodies, checked; and samples as records of the log.
+"""Reads and checks rows, labels and weights of decoded bodies; encodes samples as records.
 
-What y is, each task says in a module of its own (`tasks`): `labels`, `numbers`.
+Each task has a module for its y (`tasks`): `labels` and `numbers`.
 
 It may import `service.spec`, `solver.stream`, `solver.prepare`, `solver.rows`.
 It is imported by `service.notebook`, `service.web.routes`, `service.web.formats`,

@@ -1,4 +1,4 @@
-"""Ids under which predicted rows wait for labels, and the labels that come for ids."""
+"""Reads and checks ids, under which predicted rows wait for labels, and the labels for ids."""
 
 import secrets
 from collections.abc import Iterator
@@ -18,12 +18,12 @@ from wolfstream.service.samples.values import is_unicode
 from wolfstream.service.spec.heads import TaskName
 
 RowId: TypeAlias = str | int
-# What becomes of a label that comes for an id.
+# The outcome for a label that is sent for an id.
 Status: TypeAlias = Literal["learned", "replayed", "unknown", "expired", "conflict"]
 
 LONGEST_ID = 128
 _AUTO = "auto"
-# Two random names of this many bytes are never equal by chance.
+# Random names of this many bytes are practically never equal.
 _NAME_BYTES = 9
 
 
@@ -46,9 +46,9 @@ def read_ids(ids: Any, rows: int) -> list[RowId]:
     if len(checked) != rows:
         refuse("/ids", f"x and ids must be equally long; x has {rows} and ids has {len(checked)}")
     if len(set(checked)) < len(checked):
-        places: dict[RowId, int] = {}
+        first_rows: dict[RowId, int] = {}
         for i, row_id in enumerate(checked):
-            if (first := places.setdefault(row_id, i)) != i:
+            if (first := first_rows.setdefault(row_id, i)) != i:
                 refuse(f"/ids/{i}", f"is the id of row {first}, too")
     return checked
 
@@ -89,7 +89,7 @@ def _listed(ids: Any, what: str) -> list[RowId]:
 
 
 def _are_plain(ids: list[Any]) -> bool:
-    """Return whether all ids are short texts; checked for all of them at once, which is fast."""
+    """Return whether all ids are short texts; a fast check of all at once."""
     return (
         set(map(type, ids)) == {str}
         and min(map(len, ids)) >= 1

@@ -1,4 +1,4 @@
-"""Labels of classes: what y is where a model's task is classification. See `samples.tasks`."""
+"""The task of classification, where y are labels of classes (`samples.tasks`)."""
 
 import math
 from collections.abc import Sequence
@@ -6,8 +6,8 @@ from typing import Any, TypeAlias
 
 import numpy as np
 
-from wolfstream.service.errors import refuse, refuse_all
-from wolfstream.service.samples.raw_arrays import read_raw
+from wolfstream.service.errors import refuse_all
+from wolfstream.service.samples.raw_arrays import read_raw_vector
 from wolfstream.service.samples.values import is_unicode, listed, wrong_in
 from wolfstream.solver.arrays import Float64Array
 from wolfstream.solver.stream.labels import LabelKey, key_of
@@ -20,7 +20,7 @@ TYPE: type = list
 PACKED: type = list
 
 LONGEST_LABEL = 256
-# Above it, not every whole number is a 64-bit float.
+# Not every whole number above this is a 64-bit float.
 _LARGEST_WHOLE = 2**53
 _HINT = 'numbers are learned by a model whose spec says "task": "regression"'
 
@@ -33,10 +33,7 @@ def read(y: Any, single: bool) -> list[Label]:
     Raises InvalidSamples.
     """
     if isinstance(y, dict):
-        raw = read_raw(y, "/y")
-        if raw.ndim != 1:
-            refuse("/y", "a raw array of labels must have one dimension")
-        y, single = raw.tolist(), False
+        y, single = read_raw_vector(y, "/y", "labels").tolist(), False
     labels = listed(y, single)
     if float in set(map(type, labels)):
         labels = [int(y) if _is_whole(y) else y for y in labels]
@@ -70,9 +67,9 @@ def plain(y: list[Label]) -> list[Label]:
     return y
 
 
-def take(y: list[Label], places: Sequence[int]) -> list[Label]:
-    """Return the labels at some places."""
-    return [y[place] for place in places]
+def take(y: list[Label], indices: Sequence[int]) -> list[Label]:
+    """Return the labels at some indices."""
+    return [y[index] for index in indices]
 
 
 def join(parts: Sequence[list[Label]]) -> list[Label]:
@@ -81,12 +78,12 @@ def join(parts: Sequence[list[Label]]) -> list[Label]:
 
 
 def key(label: Label) -> LabelKey:
-    """Return what all spellings of a label have in common."""
+    """Return a key that all spellings of a label share."""
     return key_of(label)
 
 
 def are_answers(values: Sequence[Any]) -> bool:
-    """Return whether values can be labels."""
+    """Return whether all values are valid labels."""
     return not any(map(_problem, values))
 
 

@@ -1,4 +1,4 @@
-"""Numbers to be regressed: what y is where a model's task is regression. See `samples.tasks`."""
+"""The task of regression, where y are numbers, its targets (`samples.tasks`)."""
 
 import math
 from collections.abc import Sequence
@@ -6,8 +6,8 @@ from typing import Any
 
 import numpy as np
 
-from wolfstream.service.errors import refuse, refuse_all
-from wolfstream.service.samples.raw_arrays import read_raw
+from wolfstream.service.errors import refuse_all
+from wolfstream.service.samples.raw_arrays import read_raw_vector
 from wolfstream.service.samples.values import NUMERIC, listed, not_what, wrong_in
 from wolfstream.solver.arrays import Float64Array
 from wolfstream.solver.prepare.read_cells import number_of
@@ -22,16 +22,14 @@ LARGEST_TARGET = 1e100
 
 
 def read(y: Any, single: bool) -> Float64Array:
-    """Return numbers to be regressed, (n,) float64, also from texts with a unit or a currency.
+    """Return targets, (n,) float64, also from texts with a unit or a currency.
 
-    single: whether y is one number, not a list.
+    single: whether y is one target, not a list.
 
     Raises InvalidSamples.
     """
     if isinstance(y, dict):
-        raw = read_raw(y, "/y")
-        if raw.ndim != 1:
-            refuse("/y", "a raw array of numbers must have one dimension")
+        raw = read_raw_vector(y, "/y", "numbers")
         with np.errstate(invalid="ignore"):  # a signalling NaN is refused like any other
             targets = raw.astype(np.float64)
         if (np.abs(targets) <= LARGEST_TARGET).all():
@@ -49,7 +47,7 @@ def read(y: Any, single: bool) -> Float64Array:
 
 
 def _number_of(value: Any) -> Any:
-    """Return a text such as "$1,234.50" as its number, and anything else as it is."""
+    """Return the number of a text such as "$1,234.50", and any other value unchanged."""
     number = number_of(value) if type(value) is str else None
     return value if number is None else number
 
@@ -79,9 +77,9 @@ def plain(y: Float64Array) -> list[float]:
     return numbers
 
 
-def take(y: Float64Array, places: Sequence[int]) -> Float64Array:
-    """Return the numbers at some places."""
-    return y[places]
+def take(y: Float64Array, indices: Sequence[int]) -> Float64Array:
+    """Return the numbers at some indices."""
+    return y[indices]
 
 
 def join(parts: Sequence[Float64Array]) -> Float64Array:
@@ -90,12 +88,12 @@ def join(parts: Sequence[Float64Array]) -> Float64Array:
 
 
 def key(number: float) -> float:
-    """Return a number as it is: it has one spelling."""
+    """Return the number, which has one spelling."""
     return number
 
 
 def are_answers(values: Sequence[Any]) -> bool:
-    """Return whether values can be numbers, or predictions of them, which may be missing."""
+    """Return whether all values are valid targets, or predictions, which may be None."""
     return all(y is None or (type(y) in NUMERIC and math.isfinite(y)) for y in values)
 
 
@@ -105,7 +103,7 @@ def losses(prediction: Sequence[Any], y: Float64Array) -> Float64Array:
 
 
 def n_classes(_: Float64Array) -> int:
-    """Return 1: all numbers are learned by one function."""
+    """Return 1, because one function learns all numbers."""
     return 1
 
 
@@ -115,7 +113,7 @@ def example(n: int, _: Sequence[Any]) -> Float64Array:
 
 
 def _problem(value: Any) -> str:
-    """Return what is wrong with a number to be regressed; "" if it is valid."""
+    """Return what is wrong with a target; "" if it is valid."""
     if type(value) not in NUMERIC:
         return f"must be a number{not_what(value)}"
     if _is_in_range(value):

@@ -1,4 +1,4 @@
-"""Predicted rows, and the samples that labels make of them, as records of the log."""
+"""Records of the log for predicted rows, and for samples made of predicted rows and labels."""
 
 from collections.abc import Sequence
 from typing import Any, NamedTuple
@@ -22,7 +22,7 @@ class PredictedRows(NamedTuple):
     """Rows of one request that wait for labels.
 
     Attributes:
-        first: how many rows of the model had come before them.
+        first: how many rows of the model were remembered before them.
         time: of the prediction, in ms since 1970.
         ids: of the rows.
         rows: as a record.
@@ -40,10 +40,10 @@ class PredictedRows(NamedTuple):
 
 
 class JoinedRows(NamedTuple):
-    """What is known of rows for which labels have come.
+    """Predicted rows whose labels have come.
 
     Attributes:
-        time: when they were joined, in ms since 1970.
+        time: when the labels were joined, in ms since 1970.
         ids: of the rows.
         prediction: that was made for each row.
     """
@@ -53,7 +53,7 @@ class JoinedRows(NamedTuple):
     prediction: list[Any]
 
     def part(self, start: int, stop: int) -> "JoinedRows":
-        """Return what is known of some of the rows."""
+        """Return some of the rows."""
         return JoinedRows(self.time, self.ids[start:stop], self.prediction[start:stop])
 
 
@@ -68,9 +68,11 @@ def decode_rows(record: bytes) -> Rows:
 
 
 def checked_rows(record: bytes, missing: bool) -> int:
-    """Return the number of rows in a record that a stranger may have written. Raises ValueError.
+    """Return the number of rows in a record from outside, after checking it.
 
     missing: whether values may be missing.
+
+    Raises ValueError.
     """
     X = decode_rows(record)
     check_whole(X, missing)
@@ -78,7 +80,10 @@ def checked_rows(record: bytes, missing: bool) -> int:
 
 
 def check_whole(X: Rows, missing: bool) -> None:
-    """Raise ValueError for rows whose parts do not fit each other; see `checked_rows`."""
+    """Raise ValueError for rows whose arrays do not fit each other.
+
+    missing: whether values may be missing.
+    """
     numbers: Float64Array
     if isinstance(X, NamedRows):
         numbers, whole = X.value, _are_whole_names(X)
@@ -95,7 +100,7 @@ def check_whole(X: Rows, missing: bool) -> None:
 
 
 def _are_whole_names(X: NamedRows) -> bool:
-    """Return whether each row by name has its entries, each under a name of its own."""
+    """Return whether rows by name have as many entries as they say, with different names."""
     entries, names = len(X.value), max(len(X.names), 1)
     if not int(X.lengths.sum()) == entries == len(X.place):
         return False
@@ -108,7 +113,7 @@ def _are_names(names: Sequence[str]) -> bool:
 
 
 def _are_texts(X: NamedRows | Cells, numbers: Float64Array) -> bool:
-    """Return whether values are texts of rows, or none, and no text is a number as well."""
+    """Return whether texts are valid, and no value is both a text and a number."""
     if any(type(text) is not str or value_problem(text) for text in X.texts):
         return False
     if not len(X.texts) and not X.text.size:
@@ -118,13 +123,13 @@ def _are_texts(X: NamedRows | Cells, numbers: Float64Array) -> bool:
     return whole and bool((X.text >= NO_TEXT).all() and np.isnan(numbers[is_text]).all())
 
 
-def _below(places: NDArray[np.integer[Any]], length: int) -> bool:
-    """Return whether no place is beyond a list of this length."""
-    return not places.size or int(places.max()) < length
+def _below(indices: NDArray[np.integer[Any]], length: int) -> bool:
+    """Return whether all indices are below a length."""
+    return not indices.size or int(indices.max()) < length
 
 
 def to_prediction_record(predicted: PredictedRows) -> bytes:
-    """Return predicted rows as the record of an entry."""
+    """Return the record of an entry for predicted rows."""
     packed: bytes = msgpack.packb(predicted)
     return packed
 
@@ -135,7 +140,7 @@ def from_prediction_record(record: bytes) -> PredictedRows:
 
 
 def to_labels_record(samples: bytes, joined: JoinedRows) -> bytes:
-    """Return the record of an entry: samples as a record, and what is known of their rows."""
+    """Return the record of an entry for samples, which are a record, and their predicted rows."""
     packed: bytes = msgpack.packb([samples, *joined])
     return packed
 
@@ -147,6 +152,6 @@ def from_labels_record(record: bytes) -> tuple[Samples, JoinedRows]:
 
 
 def concatenate_joined_rows(parts: Sequence[JoinedRows]) -> JoinedRows:
-    """Return what is known of the rows of all parts, in order, at the time of the last part."""
+    """Return the rows of all parts, in order, at the time of the last part."""
     ids = [row_id for part in parts for row_id in part.ids]
     return JoinedRows(parts[-1].time, ids, [value for part in parts for value in part.prediction])

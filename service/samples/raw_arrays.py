@@ -37,3 +37,16 @@ def read_raw(raw: dict[str, Any], pointer: str) -> np.ndarray[Any, Any]:
     if len(data) != expected:
         refuse(f"{pointer}/data", f"has {len(data)} bytes, dtype and shape need {expected}")
     return np.frombuffer(data, dtype).reshape(shape).copy()
+
+
+def read_raw_vector(raw: dict[str, Any], pointer: str, elements: str) -> np.ndarray[Any, Any]:
+    """Return a raw array of one dimension, as `read_raw` does.
+
+    elements: what they are called in a refusal.
+
+    Raises InvalidSamples.
+    """
+    vector = read_raw(raw, pointer)
+    if vector.ndim != 1:
+        refuse(pointer, f"a raw array of {elements} must have one dimension")
+    return vector

@@ -17,9 +17,9 @@ from wolfstream.solver.rows.sample_weights import Weights, joined_weights
 
 
 def as_recorded(samples: Samples) -> Samples:
-    """Return what `from_record(to_record(samples))` returns, bit for bit, without encoding.
+    """Return `from_record(to_record(samples))`, bit for bit, without encoding.
 
-    Arrays that have the right type and layout already are not copied.
+    Arrays of the right type and layout are not copied.
     """
     X, y, weight = samples
     if weight is not None:
@@ -47,14 +47,14 @@ def to_record(samples: Samples) -> bytes:
         with texts    [names, lengths, places, numbers, texts, places of texts, y]
         tables        [names, shape, numbers, texts, places of texts, y]
 
-    y is as its task packs it: the labels, or the bytes of the numbers; for samples with weights,
-    {"y": this, "weight": bytes of the weights}.
+    y is packed by its task: the labels, or the bytes of the numbers. With weights it is
+    {"y": packed y, "weight": bytes of the weights}.
     """
     return with_record(samples)[1]
 
 
 def with_record(samples: Samples) -> tuple[Samples, bytes]:
-    """Return samples as their record has them (`as_recorded`), and the record (`to_record`)."""
+    """Return `as_recorded` and `to_record` of samples."""
     recorded = as_recorded(samples)
     X, y, weight = recorded
     last = task_of(y).pack(y)
@@ -119,13 +119,13 @@ def _named(
 
 
 def concatenate_samples(parts: Sequence[Samples]) -> Samples:
-    """Concatenate samples; their rows have one form, and they are for one task."""
+    """Concatenate samples whose rows have one form, and whose y is of one task."""
     y = task_of(parts[0].y).join([part.y for part in parts])
     weight = joined_weights([(part.weight, len(part.y)) for part in parts])
     return Samples(joined([part.X for part in parts]), y, weight)
 
 
 def slice_samples(samples: Samples, start: int, stop: int) -> Samples:
-    """Return samples from one index to another, as a request that has no others would."""
+    """Return the samples from one index to another, as a request with only these would be read."""
     X, y, weight = samples.part(start, stop)
     return Samples(with_own_words(X), y, weight)

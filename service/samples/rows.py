@@ -1,4 +1,4 @@
-"""Rows out of decoded bodies, checked: arrays of numbers, values by name, or tables."""
+"""Reads and checks the rows of decoded bodies: arrays of numbers, values by name, or tables."""
 
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping
@@ -41,7 +41,7 @@ def read_body_rows(fields: Mapping[str, Any], prepared: bool) -> tuple[Rows, boo
     """Return the rows of a body, and whether its `x` is a single row, not a list of rows.
 
     Args:
-        fields: `x`, and `names` if rows have their names apart.
+        fields: `x`, and `names` if these are separate from the rows.
         prepared: whether the model prepares its rows, which may then have texts and missing values.
 
     Raises InvalidSamples.
@@ -99,7 +99,7 @@ def _read_x(x: Any, prepared: bool) -> tuple[Rows, bool]:
 
 
 def _read_values(x: list[Any], single: bool) -> Rows:
-    """Return arrays of numbers, booleans, texts and missing values, which are not all numbers."""
+    """Return the rows of arrays that may have booleans, texts and missing values."""
     wrong = wrong_values(x[0], 0, "/x") if single else wrong_in_rows(x, wrong_values)
     refuse_all("some values in rows are not valid", wrong)
     width = len(x[0])
@@ -113,12 +113,15 @@ def _read_values(x: list[Any], single: bool) -> Rows:
 
 
 def _is_raw(x: dict[Any, Any]) -> bool:
-    """Return whether an object is a raw array. A row may have these names, too, but has numbers."""
+    """Return whether an object is a raw array, and not a row of numbers with the same names."""
     return has_fields_of_raw(x) and not all(type(value) in NUMERIC for value in x.values())
 
 
 def _read_named_rows(x: list[Any], pointers: Iterable[str], prepared: bool) -> NamedRows:
-    """Return rows of values by name. pointers: of each row in the body."""
+    """Return rows of values by name.
+
+    pointers: to each row in the body.
+    """
     problem = value_problem if prepared else number_problem
     if all(type(row) is dict for row in x) and _are_named_values(x, prepared):
         try:
@@ -140,7 +143,7 @@ def _read_named_rows(x: list[Any], pointers: Iterable[str], prepared: bool) -> N
 
 
 def _are_named_values(x: list[dict[Any, Any]], prepared: bool) -> bool:
-    """Return whether all names are valid and all values numbers, or whatever preparation takes."""
+    """Return whether all names are valid, and all values are numbers, or fit for preparation."""
     kinds = {type(value) for row in x for value in row.values()}
     if not kinds <= (VALUES if prepared else NUMERIC):
         return False

@@ -1,4 +1,4 @@
-"""Requests of samples, and of predictions, out of decoded bodies, checked."""
+"""Reads and checks requests of samples and of predictions in decoded bodies."""
 
 from itertools import islice
 from typing import Any, NamedTuple, TypeAlias
@@ -33,7 +33,7 @@ class Samples(NamedTuple):
         X: n rows: an array (n, d) float64, rows by name, or a table. Numbers are finite, or NaN for
             a missing one, if the model prepares its rows.
         y: labels or targets, (n,).
-        weight: how much each sample counts, (n,) float64; None if all count 1.
+        weight: of each sample, (n,) float64; None if all are 1.
     """
 
     X: Rows
@@ -58,7 +58,7 @@ def read_samples(
         task: of the model.
         prepared: whether the model prepares its rows, which may then have texts and missing values.
 
-    Raises Invalid, and InvalidSamples with each place that is wrong, up to a limit.
+    Raises Invalid, and InvalidSamples with a pointer to each invalid value, up to a limit.
     """
     fields = _fields(body, ("x", "y"), ("names", "weight"))
     X, single = read_body_rows(fields, prepared)
@@ -71,7 +71,12 @@ def read_samples(
 
 
 def read_rows(body: Any, *, prepared: bool = False) -> Rows:
-    """Return the rows of a prediction request. prepared: see `read_samples`."""
+    """Return the rows of a prediction request.
+
+    prepared: as of `read_samples`.
+
+    Raises Invalid, InvalidSamples.
+    """
     return read_body_rows(_fields(body, ("x",), ("names",)), prepared)[0]
 
 
@@ -81,7 +86,7 @@ class Question(NamedTuple):
     Attributes:
         rows: to predict.
         probability: whether probabilities are asked for.
-        confidence: how often sets or intervals are to hold the truth; None if none are asked for.
+        confidence: of sets or intervals, in (0, 1); None if none are asked for.
         explain: how many reasons for and against are asked for; 0 for none.
         costs: by which to choose the prediction; None for the head's own.
         ids: of the rows, if they are to wait for labels.
@@ -96,7 +101,12 @@ class Question(NamedTuple):
 
 
 def read_question(body: Any, *, prepared: bool = False) -> Question:
-    """Return a prediction request; see `read_rows`. Raises Invalid, InvalidSamples."""
+    """Return a prediction request.
+
+    prepared: as of `read_samples`.
+
+    Raises Invalid, InvalidSamples.
+    """
     if not isinstance(body, dict) or _ASKED.isdisjoint(body):
         return Question(read_rows(body, prepared=prepared))
     probability = body.get("probability", False)
@@ -142,7 +152,7 @@ def read_costs(value: Any) -> Costs:
 
 
 def check_explained(question: Question) -> None:
-    """Refuse reasons for more rows than there is time for. Raises InvalidSamples."""
+    """Raise InvalidSamples if reasons are asked for too many rows."""
     if question.explain and n_rows(question.rows) > MOST_EXPLAINED:
         refuse("/explain", f"takes at most {MOST_EXPLAINED} rows; ask for some of them")
 

@@ -14,7 +14,7 @@ VALUES = {int, float, bool, str, type(None)}
 def wrong_named(
     row: Any, i: int, pointer: str, problem: Callable[[Any], str]
 ) -> Iterator[SampleError]:
-    """Yield the problems of a row by name. An invalid name is not repeated in a pointer."""
+    """Yield the problems of a row by name; pointers contain no invalid name."""
     if type(row) is not dict:
         detail = "must be an object of named numbers: all rows of a request are of one kind"
         yield {"row": i, "pointer": pointer, "detail": detail}
@@ -44,7 +44,7 @@ def wrong_numbers(row: list[Any], i: int, pointer: str) -> Iterator[SampleError]
 
 
 def wrong_values(row: list[Any], i: int, pointer: str) -> Iterator[SampleError]:
-    """Yield the problems of the values of row i, which is to be prepared."""
+    """Yield the problems of the values of row i for a model that prepares its rows."""
     return _wrong_in_row(row, i, pointer, value_problem)
 
 
@@ -83,7 +83,7 @@ def number_problem(value: Any) -> str:
 
 
 def value_problem(value: Any) -> str:
-    """Return what is wrong with a value of a row that is to be prepared; "" if it is valid."""
+    """Return what is wrong with a value for a model that prepares its rows; "" if it is valid."""
     if type(value) is str:
         return "" if is_unicode(value) else "is not valid Unicode"
     if value is None or type(value) is bool or value != value:
@@ -106,7 +106,7 @@ def uneven(rows: list[list[Any]], width: int) -> Iterator[SampleError]:
 
 
 def not_what(value: Any) -> str:
-    """Return the kind of a value that is no number, as the end of a sentence; "" if none fits."""
+    """Return ", not" and the kind of a value that is no number; "" for unknown kinds."""
     kinds = {str: "text", bool: "a boolean", type(None): "null", list: "an array"}
     kind = kinds.get(type(value))
     return f", not {kind}" if kind else ""
@@ -122,7 +122,12 @@ def is_unicode(text: str) -> bool:
 
 
 def listed(y: Any, single: bool) -> list[Any]:
-    """Return y of each sample. single: whether it is that of one sample. Raises InvalidSamples."""
+    """Return the y of each sample, as a list.
+
+    single: whether y is that of one sample.
+
+    Raises InvalidSamples.
+    """
     if single:
         return [y]
     if not isinstance(y, list):

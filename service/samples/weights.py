@@ -1,4 +1,4 @@
-"""Weights, by which samples count more or less, out of decoded bodies, checked."""
+"""Reads and checks the weights of samples in decoded bodies."""
 
 import math
 from collections.abc import Iterator
@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 
 from wolfstream.service.errors import SampleError, refuse, refuse_all
-from wolfstream.service.samples.raw_arrays import read_raw
+from wolfstream.service.samples.raw_arrays import read_raw_vector
 from wolfstream.service.samples.values import NUMERIC, not_what
 from wolfstream.solver.rows.sample_weights import Weights
 
@@ -15,17 +15,14 @@ LEAST_WEIGHT, LARGEST_WEIGHT = 1e-6, 1e6
 
 
 def read_weight(weight: Any, n: int) -> Weights:
-    """Return the weights of n samples, (n,) float64; None if all count 1.
+    """Return the weights of n samples, (n,) float64; None if all are 1.
 
-    weight: of the body: a number for all samples, or an array with one for each.
+    weight: of the body, a number for all samples, or an array with one for each.
 
     Raises InvalidSamples.
     """
     if isinstance(weight, dict):
-        raw = read_raw(weight, "/weight")
-        if raw.ndim != 1:
-            refuse("/weight", "a raw array of weights must have one dimension")
-        weight = raw.tolist()
+        weight = read_raw_vector(weight, "/weight", "weights").tolist()
     if not isinstance(weight, list):
         if problem := _problem(weight):
             refuse("/weight", problem)

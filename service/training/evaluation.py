@@ -16,7 +16,7 @@ from wolfstream.service.files.labelled import Label
 from wolfstream.service.heads.class_scores import class_scores
 from wolfstream.service.heads.hits import kappa
 from wolfstream.solver.arrays import Float64Array
-from wolfstream.solver.calibration.ranking import Ranking, no_ranking, of_all, ranked
+from wolfstream.solver.calibration.ranking import Ranking, no_ranking, overall_scores, with_rows
 from wolfstream.solver.stream.labels import LabelKey, key_of, text_of
 
 # A larger confusion matrix would not fit a screen.
@@ -62,7 +62,7 @@ class Evaluation:
         if probability is not None:
             code_of = self._codes()
             codes = np.array([code_of[label] for label in truths], np.int64)
-            self.ranking = ranked(self.ranking, probability, codes, 0)
+            self.ranking = with_rows(self.ranking, probability, codes, 0)
 
     def _spelled(self, label: Label) -> Label:
         """Return a label as it was spelled first."""
@@ -113,7 +113,7 @@ class Evaluation:
         confusion = self.confusion()
         most = int(confusion.sum(axis=1).max(initial=0))
         majority = most / self.samples if self.samples else None
-        return class_scores(self.labels, confusion, majority, of_all(self.ranking))
+        return class_scores(self.labels, confusion, majority, overall_scores(self.ranking))
 
 
 @dataclass

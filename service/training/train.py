@@ -123,7 +123,7 @@ def _encoded(
     if isinstance(rows, SparseRows):
         return rows, None, form._replace(sparse=True)
     try:
-        form = form.after(rows).for_good()
+        form = form.after(rows).settled_now()
     except Misfit as misfit:
         wrong = f"row {misfit.row + 1} of the samples: {misfit.full_detail()}"
         raise CannotTrain(wrong) from None

@@ -49,7 +49,7 @@ _HEARD_LATE_SECONDS = 1.0
 
 
 class FollowerEngine:
-    """An `engine.serving.Serving` for models whose learner is in another process.
+    """An `engine.serving.ServingEngine` for models whose learner is in another process.
 
     Attributes:
         metrics: of this worker.
@@ -165,7 +165,7 @@ class FollowerEngine:
         rows: RequestRows | None,
         awaited: Revision | None = None,
     ) -> ModelView:
-        """Return this worker's copy of a view; see `Serving.view`.
+        """Return this worker's copy of a view; see `ServingEngine.view`.
 
         The leader is asked first if the head cannot predict yet, because it may have learned enough
         a moment ago, and if it is missing, because a new spec may have added it.

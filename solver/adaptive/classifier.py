@@ -29,9 +29,11 @@ from wolfstream.solver.rows.sample_weights import Weights, as_numbers
 class AdaptiveClassifier:
     """Learns prepared rows with class codes 0, 1, 2, ... in order of appearance.
 
-    columns: how many dense rows have, None for sparse rows. texts: how many texts they have beside.
-
-    external_experts: names of learners whose scores the caller hands in with each block.
+    columns: number of columns of dense rows; None for sparse rows.
+    settings: the learners of the bank.
+    texts: how many text columns rows have.
+    seed: of the random features.
+    external_experts: names of learners whose scores the caller passes with each block.
     """
 
     def __init__(
@@ -69,12 +71,16 @@ class AdaptiveClassifier:
         weight: Weights = None,
         codes: Float64Array | None = None,
     ) -> ClassAnswers:
-        """Answers for rows before each one's own label; then the rows are learned.
+        """Learn rows in order; return the prediction of each before its label was learned.
 
-        external: (n, experts, classes) scores of the external experts for the rows, made before
-        the rows' labels were used; NaN where there is nothing to say. weight: how much each row's
-        loss counts. codes: (n, texts) of the rows' texts, NaN where one is missing. Blocks of any
-        length give the same answers to rounding.
+        Predictions do not depend on how a stream is cut into blocks, but for rounding.
+
+        X: n prepared rows.
+        y: (n,) class codes.
+        external: (n, experts, classes) scores of the external experts, computed before the labels
+            were used; NaN where an expert has none.
+        weight: (n,) how much the loss of each row counts.
+        codes: (n, texts) of the rows' texts, NaN where a text is missing.
         """
         answers: list[ClassAnswers] = []
         n, start = len(y), 0
@@ -121,7 +127,7 @@ class AdaptiveClassifier:
         return ClassAnswers(prediction, probability)
 
     def meet(self, classes: int) -> None:
-        """Grow to this many classes, which must not be fewer than before."""
+        """Grow to `classes` classes, not fewer than before."""
         if classes == self.n_classes:
             return
         self.n_classes = classes
@@ -129,7 +135,7 @@ class AdaptiveClassifier:
         self.endless.meet(classes)
 
     def view(self) -> ClassView:
-        """Return the model as it is now, for `view.predict_classes`."""
+        """Return an immutable copy, for `view.predict_classes`."""
         return ClassView(
             self.inputs.view(),
             self.learners.view(),
@@ -139,7 +145,7 @@ class AdaptiveClassifier:
         )
 
     def standing(self) -> Standing:
-        """Return the weight and losses of each learner; losses are log losses."""
+        """Return the weight and mean log losses of each learner."""
         return Standing(self.kinds, self.combination.weight.copy(), *self.losses.means())
 
     @property
@@ -157,14 +163,14 @@ class AdaptiveClassifier:
         return kinds
 
     def state(self) -> dict[str, NDArray[Any]]:
-        """Return all that `restore` needs to go on bit for bit, as plain arrays."""
+        """Return plain arrays from which `restore` continues bit for bit."""
         arrays = {"counts": np.array([self.samples, self.n_classes], np.int64)}
         arrays |= self.inputs.state() | self.learners.state() | self.losses.state()
         arrays |= self.endless.state()
         return arrays | combination_arrays("combination", self.combination)
 
     def restore(self, state: Mapping[str, NDArray[Any]]) -> None:
-        """Take over a state of a classifier with the same parameters."""
+        """Restore the state of a classifier with the same parameters."""
         self.samples, self.n_classes = (int(value) for value in state["counts"])
         self.inputs.restore(state)
         self.learners.restore(state)

@@ -1,11 +1,13 @@
-"""From the scores of many experts to one probability for each class, sample by sample.
+"""Combines the scores of many experts into one probability for each class, sample by sample.
 
-Experts' scores get a temperature each; stackers combine them; the probabilities of both allow for
-a share of labels that are drawn at random (`label_noise`); fixed share weighs experts and stackers
-by their log loss, probabilities below LEAST counting as LEAST. What is answered is the weighted
-mean of all their probabilities. Each row is answered before its own label is used. The log
-loss of a row counts by its weight; above 1, an expert's likelihood counts as at least LEAST of the
-best one's.
+    expert e   p_e = softmax(beta_e u_e),  u_e its scores less their mean over the classes
+    stacker s  p_s = softmax(sum_e a_se beta_e u_e)
+    answer     p = sum_v w_v ((1 - noise_v) p_v + noise_v / K) over experts and stackers
+
+w is by fixed share on the log loss, and noise is the share of labels that are drawn at random
+(`label_noise`). Each row is predicted before its label is used (`temperature`, `stacking`,
+`fixed_share`). In fixed share a probability counts as at least LEAST. The log loss of a row counts
+by its weight; of a weight above 1, a likelihood counts as at least LEAST of the best one.
 """
 
 from collections.abc import Mapping, Sequence
@@ -31,29 +33,26 @@ LARGEST_SCORE = 1e6
 
 
 class Combination(NamedTuple):
-    """Of E experts and S stackers, in arrays that are updated in place.
+    """The state of E experts and S stackers, in arrays that are updated in place."""
 
-    beta, curvature: (E,) temperatures. a, square: (S, E) stackers' weights and squared
-    gradients. step: (S,). weight: (E + S,) of fixed share, experts first. noise, labels: (E + S,)
-    as of `label_noise`; noise is 0 where labels are never drawn.
-    """
-
-    beta: Float64Array
-    curvature: Float64Array
-    a: Float64Array
-    square: Float64Array
-    step: Float64Array
-    weight: Float64Array
-    noise: Float64Array
-    labels: Float64Array
+    beta: Float64Array  # (E,) temperatures
+    curvature: Float64Array  # (E,) decayed second derivatives of the log loss in beta
+    a: Float64Array  # (S, E) coefficients of the stackers
+    square: Float64Array  # (S, E) decayed sums of their squared gradients
+    step: Float64Array  # (S,) step sizes of the stackers
+    weight: Float64Array  # (E + S,) weights by fixed share, experts first
+    noise: Float64Array  # (E + S,) as of `label_noise`; 0 if labels are never drawn
+    labels: Float64Array  # (E + S,) as of `label_noise`
 
 
 def new_combination(
     prior: Float64Array, steps: Sequence[float], *, noisy: bool = True
 ) -> Combination:
-    """Return experts and stackers before any sample.
+    """Return the combination before any sample.
 
-    prior: (E + S,) what they weigh by then. noisy: whether labels may be drawn at random.
+    prior: (E + S,) weights before any sample, not normalised.
+    steps: (S,) step sizes of the stackers.
+    noisy: whether labels may be drawn at random.
     """
     stackers = len(steps)
     experts = len(prior) - stackers
@@ -71,7 +70,7 @@ def new_combination(
 
 
 def combination_from_arrays(name: str, state: Mapping[str, NDArray[Any]]) -> Combination:
-    """Return a copy of what `combination_arrays` named so."""
+    """Return a copy of what `combination_arrays` returned for this name."""
     fields = (state[f"{name}_{field}"] for field in Combination._fields)
     return Combination(*(np.array(field, order="C") for field in fields))
 
@@ -82,9 +81,10 @@ def combination_arrays(name: str, combination: Combination) -> dict[str, NDArray
 
 
 def known_classes(y: NDArray[np.int64], met: int) -> NDArray[np.int64]:
-    """Return (n,) how many classes each row knows before its own label y.
+    """Return how many classes were known before each label, (n,) int64.
 
-    met: how many came before all of them; codes of later ones ascend in the order of y.
+    y: (n,) class codes; new ones ascend.
+    met: how many classes were known before the first label.
     """
     known = np.empty(len(y), np.int64)
     known.fill(met)
@@ -94,25 +94,25 @@ def known_classes(y: NDArray[np.int64], met: int) -> NDArray[np.int64]:
 
 
 class RowWork(NamedTuple):
-    """What is computed from one row: p (E + S, K), likelihood and speaks (E + S,)."""
+    """Reused memory for what is computed from one row."""
 
-    p: Float64Array
-    likelihood: Float64Array
-    speaks: NDArray[np.bool_]
+    p: Float64Array  # (E + S, K) probabilities of experts and stackers
+    likelihood: Float64Array  # (E + S,)
+    speaks: NDArray[np.bool_]  # (E + S,) whether it is awake
 
 
 class Learning(NamedTuple):
-    """What combining reads and writes. least: (E + S,), as `share_step` takes it."""
+    """What `_combine` reads and writes."""
 
     combination: Combination
     work: RowWork
-    least: Float64Array
+    least: Float64Array  # (E + S,) as `share_step` takes it
 
 
 class Combiner:
-    """Combines the scores of rows whose labels are then learned, in memory that it uses again.
+    """Combines the scores of rows, then learns their labels, in reused memory.
 
-    prior: as of `new_combination`.
+    prior: (E + S,) as `new_combination` takes it.
     """
 
     def __init__(self, prior: Float64Array) -> None:
@@ -130,12 +130,17 @@ class Combiner:
         known: NDArray[np.int64],
         weight: Float64Array,
     ) -> tuple[Float64Array, Float64Array]:
-        """(probability (n, K), log losses (n, E + S)) of rows whose labels are then learned.
+        """Predict rows, each before its label is learned.
 
-        scores: (n, E, K + 1) contiguous, overwritten; the last column is not read. awake: (n, E),
-        whether an expert has something to say. known: (n,) how many classes row i knows of; y[i]
-        may be a new one, of which nothing is learned. weight: (n,) of the rows. Losses are those
-        of weight 1, NaN where there is none.
+        combination: is updated.
+        scores: (n, E, K + 1) contiguous; overwritten. The last column is not read.
+        awake: (n, E) whether an expert has scores for the row.
+        y: (n,) class codes; nothing is learned from a row whose class is new.
+        known: (n,) how many classes were known before each row (`known_classes`).
+        weight: (n,) weights of the rows.
+
+        Returns the probabilities (n, K), and the unweighted log losses (n, E + S), NaN where there
+        is none.
         """
         n, _, targets = scores.shape
         probability = np.zeros((n, targets - 1))
@@ -154,7 +159,12 @@ class Combiner:
 def combined(
     combination: Combination, scores: Float64Array, awake: NDArray[np.bool_], classes: int
 ) -> Float64Array:
-    """Return the probabilities (n, K) of rows without labels; scores (n, E, K) overwritten."""
+    """Return the probabilities (n, K) of rows without labels.
+
+    scores: (n, E, K); overwritten.
+    awake: (n, E) whether an expert has scores for the row.
+    classes: how many of the K columns are classes.
+    """
     n, _, targets = scores.shape
     probability, work = np.zeros((n, targets)), _row_work(combination, targets)
     _answer(combination, scores, awake, classes, work.p, work.speaks, probability)
@@ -190,7 +200,7 @@ def _combine(
     probability: Float64Array,
     losses: Float64Array,
 ) -> None:
-    """As of `Combiner.combine`."""
+    """Compute `Combiner.combine`."""
     c, work, least = held(words, _LEARNING)
     p, likelihood, speaks = work
     experts, stackers = c.a.shape[1], c.a.shape[0]
@@ -233,7 +243,7 @@ def _answer(
     speaks: NDArray[np.bool_],
     probability: Float64Array,
 ) -> None:
-    """Write the probabilities of rows; see `combine_row`."""
+    """Add the probabilities of each row to zeros."""
     for i in range(len(scores)):
         combine_row(c, scores[i], awake[i], classes, p, speaks, probability[i])
 
@@ -248,11 +258,14 @@ def combine_row(
     speaks: NDArray[np.bool_],
     probability: Float64Array,
 ) -> None:
-    """Write the probabilities of a row's first classes, from zeros, and what they are made of.
+    """Compute the probabilities of a row.
 
-    u: (E, K) scores, overwritten. awake: (E,). p: (E + S, K) those of each expert and stacker, of
-    labels that are not drawn at random; speaks: (E + S,) whether it counts; that of stackers is
-    read, and not written.
+    u: (E, K) scores; overwritten by their differences from the mean over the first `classes`.
+    awake: (E,) whether an expert has scores.
+    p: (E + S, K) gets the probabilities of each expert and stacker for labels that are not drawn at
+        random.
+    speaks: (E + S,) gets `awake`, and True for stackers.
+    probability: (K,) zeros, to which the probabilities are added.
     """
     experts, stackers, total = c.a.shape[1], c.a.shape[0], 0.0
     for e in range(experts):
@@ -278,7 +291,7 @@ def combine_row(
 
 @inner
 def _centre(u: Float64Array, classes: int, speaks: bool) -> None:
-    """Cut scores off and take their mean over the classes off; a sleeping expert has 0 left."""
+    """Clip scores and subtract their mean over the classes; write 0 for an expert that sleeps."""
     mean = 0.0
     for k in range(classes):
         u[k] = smaller(larger(u[k], -LARGEST_SCORE), LARGEST_SCORE)

@@ -1,19 +1,19 @@
-"""Linear learners on very many columns: a step of its own for each weight, nothing quadratic.
+"""Linear learners on very many columns: each weight has its own step, and nothing is quadratic.
 
-    x = the row's entries, each in units of its column's root mean square, cut off at +-CLIP,
+    x = the row's entries, each in units of its column's root mean square, clipped at +-CLIP,
         then divided by the row's norm; and a constant 1
     G <- G + (r x)^2,   w <- w + step r x / sqrt(G),   r = y - 1 / (1 + exp(-w.x)) or y - w.x
 
-Adagrad (Duchi, Hazan and Singer 2011), one-versus-rest. A column beyond SLOTS shares the weights
-of another by a hash. Time is O(nonzeros K) a row for each step, memory 16 steps K bytes for each
-column met. A row of weight w has r w in place of r.
+Adagrad (Duchi, Hazan and Singer 2011), one-versus-rest. Columns beyond SLOTS are hashed to shared
+weights. Time is O(nonzeros K) for each row and step, memory 16 steps K bytes for each column met.
+In a row of weight w, r w takes the place of r.
 
-A score w.x / |x| moves with a row by x_j = v_j / sqrt(q_j), where the value v_j enters its own mean
-square q_j = a_j + v_j^2 / n_j:
+The gradient of a score w.x / |x| in the row's values v, where x_j = v_j / sqrt(q_j) and v_j enters
+its own mean square q_j = a_j + v_j^2 / n_j, is a product of
 
     dx_j/dv_j = a_j / q_j^(3/2),    d(w.x / |x|)/dx = w / |x| - x (w.x) / |x|^3
 
-and dx_j/dv_j = 0 where x_j is cut off.
+and dx_j/dv_j = 0 where x_j is clipped.
 """
 
 from collections.abc import Mapping, Sequence
@@ -36,21 +36,23 @@ TINY = 1e-12
 
 
 class DiagonalWeights(NamedTuple):
-    """In arrays that are updated in place, slot 0 the constant.
+    """Arrays that are updated in place; slot 0 is the constant.
 
-    W, G: (slots, L, K) weights and sums of squared gradients; of classification the last of the
-    K targets is a class that never comes. entries, square: (slots,) how many were met, and
-    their mean square.
+    In classification the last of the K targets is a class that never comes.
     """
 
-    W: Float64Array
-    G: Float64Array
-    entries: Float64Array
-    square: Float64Array
+    W: Float64Array  # (slots, L, K) weights
+    G: Float64Array  # (slots, L, K) sums of squared gradients
+    entries: Float64Array  # (slots,) how many entries were met, at most HORIZON
+    square: Float64Array  # (slots,) their mean square
 
 
 class DiagonalLearners(ExpertsBeside):
-    """Learners with different steps on sparse rows."""
+    """Learners with different steps on sparse rows.
+
+    steps: (L,) step sizes.
+    regression: whether targets are numbers; else they are one-hot.
+    """
 
     def __init__(self, steps: Sequence[float], *, regression: bool) -> None:
         self.steps, self.regression = np.array(steps), regression
@@ -65,7 +67,7 @@ class DiagonalLearners(ExpertsBeside):
         return sum(array.nbytes for array in self.weights)
 
     def meet(self, classes: int) -> None:
-        """Grow to this many classes; new ones get the weights of the class that never came."""
+        """Grow to `classes` classes; new ones get the weights of the class that never came."""
         more = classes + 1 - self.weights.W.shape[2]
         W, G = (
             np.concatenate([a, np.repeat(a[:, :, -1:], more, axis=2)], axis=2)
@@ -74,9 +76,11 @@ class DiagonalLearners(ExpertsBeside):
         self.weights = self.weights._replace(W=W, G=G)
 
     def absorb(self, rows: SparseRows, Y: Float64Array, weight: Float64Array) -> Float64Array:
-        """Learn rows; return the scores (n, L, K) before each row's own target.
+        """Learn rows; return the scores (n, L, K) of each before its target was learned.
 
-        weight: (n,) of the rows.
+        rows: n sparse rows.
+        Y: (n, K) targets.
+        weight: (n,) weights of the rows.
         """
         packed, slots = compact(rows), slots_of(rows)
         self._grow(int(slots.max(initial=0)) + 1)
@@ -98,12 +102,12 @@ class DiagonalLearners(ExpertsBeside):
             )
 
     def rescale(self, factor: float, shift: float) -> None:
-        """Have every learner answer factor s + shift where it answered s."""
+        """Make every learner predict factor s + shift where it predicted s."""
         self.weights.W[:] *= factor
         self.weights.W[0] += shift
 
     def view(self) -> DiagonalWeights:
-        """Return the weights as they are now, for `diagonal_scores`, which needs no G."""
+        """Return a copy for `diagonal_scores`, which needs no G."""
         W, G, entries, square = self.weights
         return DiagonalWeights(W.copy(), np.empty((0, *G.shape[1:])), entries.copy(), square.copy())
 
@@ -112,7 +116,7 @@ class DiagonalLearners(ExpertsBeside):
         return {f"diagonal_{name}": a.copy() for name, a in self.weights._asdict().items()}
 
     def restore(self, state: Mapping[str, NDArray[Any]]) -> None:
-        """Take over what `state` gave."""
+        """Restore what `state` returned."""
         fields = DiagonalWeights._fields
         self.weights = DiagonalWeights(*(np.array(state[f"diagonal_{name}"]) for name in fields))
 
@@ -122,18 +126,18 @@ class DiagonalLearners(ExpertsBeside):
         orders: Sequence[NDArray[np.int64]],
         share: Float64Array,
     ) -> None:
-        """Average the weights by how often each has met a column."""
+        """Average the weights of each column, weighted by how often each group has met it."""
         del share
         self.weights = _averaged([other.weights for other in each], orders)
 
 
 def slots_of(X: SparseRows) -> NDArray[np.int64]:
-    """Return the slot of each entry of `compact(X)`: 1 and on, SLOTS of them."""
+    """Return the slot of each entry of `compact(X)`, from 1 to SLOTS."""
     return slots_of_columns(compact(X).indices.astype(np.int64))
 
 
 def slots_of_columns(column: NDArray[np.int64]) -> NDArray[np.int64]:
-    """Return the slot of each of some columns."""
+    """Return the slot of each column number."""
     far = (mixed(column) % np.uint64(SLOTS)).astype(np.int64)
     return 1 + np.where(column < SLOTS, column, far)
 
@@ -141,7 +145,7 @@ def slots_of_columns(column: NDArray[np.int64]) -> NDArray[np.int64]:
 def diagonal_scores(weights: DiagonalWeights, X: SparseRows) -> Float64Array:
     """Return the scores (n, L, K) of rows, each as if it came next; nothing is learned."""
     packed, slots = compact(X), slots_of(X)
-    # An entry of a column that was never met has no weight, but a share in the row's norm.
+    # An entry of a column that was never met has no weight, but counts in the row's norm.
     more = max(0, int(slots.max(initial=0)) + 1 - len(weights.W))
     grown = (
         DiagonalWeights(*(np.pad(a, [(0, more)] + [(0, 0)] * (a.ndim - 1)) for a in weights))
@@ -162,7 +166,7 @@ def diagonal_scores(weights: DiagonalWeights, X: SparseRows) -> Float64Array:
 def _averaged(
     each: Sequence[DiagonalWeights], orders: Sequence[NDArray[np.int64]]
 ) -> DiagonalWeights:
-    """Averages by the entries of each slot; of the constant, which has none, by those of all."""
+    """Average by the entries of each slot; the constant has none and is averaged by all entries."""
     slots = max(len(weights.W) for weights in each)
     parts = [_padded(weights, order, slots) for weights, order in zip(each, orders, strict=True)]
     entries = np.array([weights.entries for weights in parts])
@@ -193,8 +197,8 @@ def _padded(weights: DiagonalWeights, order: NDArray[np.int64], slots: int) -> D
     )
 
 
-def _gradient(weights: DiagonalWeights, x: Float64Array, of_scores: Float64Array) -> Float64Array:
-    """The gradient (d,) in a row x (d,), of the sum of of_scores (L, K) times the scores."""
+def _gradient(weights: DiagonalWeights, x: Float64Array, upstream: Float64Array) -> Float64Array:
+    """Return the gradient (d,) of sum(upstream (L, K) * scores) in a row x (d,)."""
     slot = slots_of_columns(np.arange(len(x)))
     met = slot < len(weights.W)
     met_slot = np.where(met, slot, 0)
@@ -210,10 +214,10 @@ def _gradient(weights: DiagonalWeights, x: Float64Array, of_scores: Float64Array
     norm = np.sqrt(scaled @ scaled)
     if norm == 0.0:
         return np.zeros(len(x))
-    classes = of_scores.shape[1]
-    w = np.where(met, np.tensordot(weights.W[:, :, :classes], of_scores, 2)[met_slot], 0.0)
-    of_scaled = w / norm - scaled * (w @ scaled) / norm**3
-    return np.where(moving, of_scaled * before / root**3, 0.0)
+    classes = upstream.shape[1]
+    w = np.where(met, np.tensordot(weights.W[:, :, :classes], upstream, 2)[met_slot], 0.0)
+    d_scaled = w / norm - scaled * (w @ scaled) / norm**3
+    return np.where(moving, d_scaled * before / root**3, 0.0)
 
 
 @compiled

@@ -1,69 +1,72 @@
-"""What learners of endless memory do when a stream changes.
+"""Repairs ridge learners of infinite horizon after a stream has changed (classification).
 
-A learner with an infinite horizon is right for ever where nothing changes, and for long wrong
-where something did. Where nothing changes, nothing of this happens.
+Such a learner is best for ever on a stream that does not change, and wrong for long after a change.
+On a stream that does not change, nothing here acts.
 
-Relabelling: after all labels have changed their meaning, it still knows what belongs together, and
-with a machine for each class it need not learn that again: once what it calls j has become k for
-every j (`places`), its machine of j becomes that of k. P depends on the rows alone and stays. What
-it was taught in the meantime is undone: weights and temperatures are those of at least two
-horizons of `places` before. The labels that nearest neighbours remember follow, and so does naive
-Bayes (`endless_bayes`), once the first of these learners has found it.
+Relabelling: after all labels were permuted, the learner still separates the classes. So once the
+permutation is known (`label_permutation`), the weights of class j become those of class k(j). P
+depends on the rows alone and stays. What was learned since the change is unscaled: weights and
+temperatures are those of at least two horizons of `label_permutation` before. The rows of nearest
+neighbours are relabelled (`Experts.follow`), and what other experts have learned with the first of
+these learners (`experts.Companion`).
 
-Beginning again: once there is `evidence` that what it has learned is over, it takes over P, W and
-temperatures of the learner with the shortest horizon on the same features, and forgets nothing
-from there on. The curvature of the temperatures is FRESH_CURVATURE, so that they find their new
-values soon.
+Restart: once there is `evidence` that what it has learned is outdated, the learner copies P, W and
+temperatures from the learner with the shortest horizon on the same features. The curvatures of the
+temperatures become FRESH_CURVATURE, so that these adapt soon.
 """
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
 from wolfstream.solver.adaptive.combination import Combination
-from wolfstream.solver.adaptive.endless_bayes import EndlessBayes
 from wolfstream.solver.adaptive.evidence import Evidence
+from wolfstream.solver.adaptive.experts import Companion
+from wolfstream.solver.adaptive.label_permutation import LabelPermutation
 from wolfstream.solver.adaptive.learners import Learners
-from wolfstream.solver.adaptive.places import Places
-from wolfstream.solver.adaptive.ridge import CHUNK
-from wolfstream.solver.adaptive.ridge_parts import RidgePart
+from wolfstream.solver.adaptive.ridge import CHUNK, RidgePart, endless_pairs
 from wolfstream.solver.adaptive.weights import for_classes
 from wolfstream.solver.arrays import Float64Array
 from wolfstream.solver.compiled import compiled
 
-# Horizons of `places` that are waited before a learner begins again: classes may just have moved.
+# A restart waits this many horizons of `label_permutation`: labels may just have been permuted.
 PATIENCE = 4.0
 FRESH_CURVATURE = 1.0
 
 
-class Earlier(NamedTuple):
-    """A learner as it was. W: (losses, K, D). beta, curvature: (losses,) temperatures."""
+class FormerState(NamedTuple):
+    """What the learners of one ridge setting had learned at some time."""
 
-    W: Float64Array
-    beta: Float64Array
-    curvature: Float64Array
+    W: Float64Array  # (losses, K, D)
+    beta: Float64Array  # (losses,) temperatures
+    curvature: Float64Array  # (losses,)
 
 
 class EndlessLearner:
-    """Watches one learner of endless memory.
+    """Watches and repairs the learners of one ridge setting of infinite horizon.
 
-    bayes: what follows it. earlier: at most two former states, the older first. age: samples since
-    the newer one.
+    own: these learners.
+    recent: those with the shortest horizon on the same features.
+    companions: what is relabelled and forgotten with them.
     """
 
-    def __init__(self, own: RidgePart, recent: RidgePart, bayes: EndlessBayes | None) -> None:
-        self.own, self.recent, self.bayes = own, recent, bayes
-        self.places, self.evidence = Places(), Evidence()
-        self.earlier: list[Earlier] = []
+    def __init__(
+        self, own: RidgePart, recent: RidgePart, companions: Sequence[Companion] = ()
+    ) -> None:
+        self.own, self.recent, self.companions = own, recent, companions
+        self.permutation, self.evidence = LabelPermutation(), Evidence()
+        # At most two, the older one first.
+        self.former: list[FormerState] = []
+        # Samples since the newer one.
         self.age = 0
 
     def meet(self, classes: int) -> None:
-        """Grow to this many classes."""
-        self.places.meet(classes)
-        self.earlier = [
-            state._replace(W=for_classes(state.W[None], classes)[0]) for state in self.earlier
+        """Grow to `classes` classes."""
+        self.permutation.meet(classes)
+        self.former = [
+            state._replace(W=for_classes(state.W[None], classes)[0]) for state in self.former
         ]
 
     def end_chunk(
@@ -73,67 +76,72 @@ class EndlessLearner:
         losses: Float64Array,
         combination: Combination,
     ) -> NDArray[np.int64] | None:
-        """Act on n more rows; returns the places of classes that have moved.
+        """Count n more rows; repair the learners if the stream has changed.
 
-        predicted, y: (n,) the learner's classes and the labels. losses: (n, experts) of all.
+        predicted: (n,) classes that the last of the learners predicted.
+        y: (n,) labels.
+        losses: (n, experts) of all experts of the bank.
+        combination: its temperatures are repaired, too.
+
+        Returns the permutation (K,) of the labels if it was detected, else None.
         """
         more = losses[:, self.own.experts] - losses[:, self.recent.experts]
         self.evidence.absorb(more.mean(axis=1))
-        found = self.places.absorb(predicted, y)
-        wait = max(self.recent.horizon, PATIENCE * self.places.horizon)
-        if found is not None:
-            earlier = self.earlier[0] if self.earlier else _as_it_is(self.own, combination)
-            _become(self.own, combination, _exchanged(earlier, found))
-            if self.bayes is not None:
-                self.bayes.relabel(found, combination)
+        permutation = self.permutation.absorb(predicted, y)
+        wait = max(self.recent.horizon, PATIENCE * self.permutation.horizon)
+        if permutation is not None:
+            former = self.former[0] if self.former else _state_of(self.own, combination)
+            _replace(self.own, combination, _permuted(former, permutation))
+            for companion in self.companions:
+                companion.relabel(permutation, combination)
         elif self.evidence.is_enough(wait):
-            self.own.take_over(self.recent)
-            _become(self.own, combination, _begun_again(self.recent, combination))
-            if self.bayes is not None:
-                self.bayes.forget()
+            self.own.copy_from(self.recent)
+            _replace(self.own, combination, _restarted(self.recent, combination))
+            for companion in self.companions:
+                companion.forget()
         else:
-            self._keep(len(y), combination)
+            self._remember(len(y), combination)
             return None
         self.evidence = Evidence()
-        self.earlier, self.age = [], 0
-        return found
+        self.former, self.age = [], 0
+        return permutation
 
-    def _keep(self, samples: int, combination: Combination) -> None:
+    def _remember(self, samples: int, combination: Combination) -> None:
         self.age += samples
-        if self.places.advantage == 0.0 and self.age >= 2.0 * self.places.horizon:
-            self.earlier = [*self.earlier[-1:], _as_it_is(self.own, combination)]
+        if self.permutation.advantage == 0.0 and self.age >= 2.0 * self.permutation.horizon:
+            self.former = [*self.former[-1:], _state_of(self.own, combination)]
             self.age = 0
-            if self.bayes is not None:
-                self.bayes.remember(combination)
+            for companion in self.companions:
+                companion.remember(combination)
 
     def state(self, name: str) -> dict[str, NDArray[Any]]:
         """Return the state as plain arrays."""
-        arrays = self.places.state(name) | self.evidence.state(name)
+        arrays = self.permutation.state(name) | self.evidence.state(name)
         arrays[f"{name}_age"] = np.array([self.age], np.int64)
-        for field in Earlier._fields:
-            fields = [getattr(state, field) for state in self.earlier]
+        for field in FormerState._fields:
+            fields = [getattr(state, field) for state in self.former]
             arrays[f"{name}_{field}"] = np.stack(fields) if fields else np.empty(0)
         return arrays
 
     def restore(self, name: str, state: Mapping[str, NDArray[Any]]) -> None:
-        """Take over what `state` gave."""
-        self.places.restore(name, state)
+        """Restore what `state` returned for this name."""
+        self.permutation.restore(name, state)
         self.evidence.restore(name, state)
         self.age = int(state[f"{name}_age"][0])
-        fields = zip(*(state[f"{name}_{field}"] for field in Earlier._fields), strict=True)
-        self.earlier = [Earlier(*map(np.array, values)) for values in fields]
+        fields = zip(*(state[f"{name}_{field}"] for field in FormerState._fields), strict=True)
+        self.former = [FormerState(*map(np.array, values)) for values in fields]
 
 
 class EndlessLearners:
-    """Watches all of a classifier's."""
+    """Watches and repairs all ridge learners of infinite horizon of a classifier."""
 
     def __init__(self, learners: Learners) -> None:
-        self.neighbours, self.bayes = learners.neighbours, None
-        if learners.bayes is not None:
-            self.bayes = EndlessBayes(learners.bayes, learners.place_of(learners.bayes))
+        self._learners = learners
+        companions = [e.companion(learners.place_of(e)) for e in learners.each]
+        self._companions = [companion for companion in companions if companion is not None]
         self.each = [
-            EndlessLearner(*pair, None if e else self.bayes)
-            for e, pair in enumerate(learners.endless())
+            EndlessLearner(*pair, () if e else self._companions)
+            for e, pair in enumerate(endless_pairs(learners.ridge))
         ]
         self._experts = np.array([watcher.own.experts.stop - 1 for watcher in self.each], np.int64)
         self._predicted = np.zeros((CHUNK, len(self.each)), np.int64)
@@ -141,34 +149,46 @@ class EndlessLearners:
         self._pending = 0
 
     def meet(self, classes: int) -> None:
-        """Grow to this many classes."""
+        """Grow to `classes` classes."""
         for watcher in self.each:
             watcher.meet(classes)
-        if self.bayes is not None:
-            self.bayes.meet(classes)
+        for companion in self._companions:
+            companion.meet(classes)
 
     def absorb(self, scores: Float64Array, classes: int, y: NDArray[np.int64]) -> None:
-        """Take note of rows' scores (n, experts, K) of the first classes, and of their labels."""
-        place = self._pending
+        """Record predictions and labels until the end of the chunk.
+
+        scores: (n, experts, at least `classes`).
+        classes: how many classes count.
+        y: (n,) labels.
+        """
+        start = self._pending
         self._pending += len(y)
-        _note(scores, classes, self._experts, self._predicted[place : self._pending])
-        self._y[place : self._pending] = y
+        _write_predictions(scores, classes, self._experts, self._predicted[start : self._pending])
+        self._y[start : self._pending] = y
 
     def end_chunk(self, losses: Float64Array, combination: Combination) -> None:
-        """Act on the losses (CHUNK, experts) of the last rows."""
+        """Repair learners if the stream has changed.
+
+        losses: (CHUNK, experts) of the chunk's rows.
+        combination: its temperatures are repaired, too.
+        """
         n, self._pending = self._pending, 0
         for e, watcher in enumerate(self.each):
-            places = watcher.end_chunk(self._predicted[:n, e], self._y[:n], losses, combination)
-            if places is not None and self.neighbours is not None:
-                self.neighbours.follow(places)
+            permutation = watcher.end_chunk(
+                self._predicted[:n, e], self._y[:n], losses, combination
+            )
+            if permutation is not None:
+                for experts in self._learners.each:
+                    experts.follow(permutation)
 
     @property
     def nbytes(self) -> int:
         """Memory in bytes."""
-        earlier = [array for watcher in self.each for former in watcher.earlier for array in former]
-        tables = [watcher.places.table for watcher in self.each]
-        own = sum(array.nbytes for array in [*earlier, *tables, self._predicted, self._y])
-        return own + (0 if self.bayes is None else self.bayes.nbytes)
+        former = [array for watcher in self.each for state in watcher.former for array in state]
+        tables = [watcher.permutation.table for watcher in self.each]
+        own = sum(array.nbytes for array in [*former, *tables, self._predicted, self._y])
+        return own + sum(companion.nbytes for companion in self._companions)
 
     def state(self) -> dict[str, NDArray[Any]]:
         """Return the state as plain arrays."""
@@ -176,43 +196,46 @@ class EndlessLearners:
         arrays["endless_y"] = self._y[: self._pending].copy()
         for e, watcher in enumerate(self.each):
             arrays |= watcher.state(f"endless{e}")
-        return arrays | ({} if self.bayes is None else self.bayes.state())
+        for companion in self._companions:
+            arrays |= companion.state()
+        return arrays
 
     def restore(self, state: Mapping[str, NDArray[Any]]) -> None:
-        """Take over what `state` gave."""
+        """Restore what `state` returned."""
         self._pending = len(state["endless_y"])
         self._predicted[: self._pending] = state["endless_said"]
         self._y[: self._pending] = state["endless_y"]
         for e, watcher in enumerate(self.each):
             watcher.restore(f"endless{e}", state)
-        if self.bayes is not None:
-            self.bayes.restore(state)
+        for companion in self._companions:
+            companion.restore(state)
 
 
-def _as_it_is(part: RidgePart, combination: Combination) -> Earlier:
+def _state_of(part: RidgePart, combination: Combination) -> FormerState:
     beta, curvature = combination.beta[part.experts], combination.curvature[part.experts]
-    return Earlier(part.weights.copy(), beta.copy(), curvature.copy())
+    return FormerState(part.weights.copy(), beta.copy(), curvature.copy())
 
 
-def _exchanged(earlier: Earlier, places: NDArray[np.int64]) -> Earlier:
-    """Class places[j] has what was class j's machine."""
-    W = earlier.W.copy()
-    W[:, places] = earlier.W[:, :-1]
-    return earlier._replace(W=W)
+def _permuted(former: FormerState, permutation: NDArray[np.int64]) -> FormerState:
+    """Give class permutation[j] the weights of class j."""
+    W = former.W.copy()
+    W[:, permutation] = former.W[:, :-1]
+    return former._replace(W=W)
 
 
-def _begun_again(recent: RidgePart, combination: Combination) -> Earlier:
-    as_it_is = _as_it_is(recent, combination)
-    return as_it_is._replace(curvature=np.full_like(as_it_is.curvature, FRESH_CURVATURE))
+def _restarted(recent: RidgePart, combination: Combination) -> FormerState:
+    state = _state_of(recent, combination)
+    return state._replace(curvature=np.full_like(state.curvature, FRESH_CURVATURE))
 
 
-def _become(part: RidgePart, combination: Combination, new: Earlier) -> None:
-    part.replace(new.W)
-    combination.beta[part.experts], combination.curvature[part.experts] = new.beta, new.curvature
+def _replace(part: RidgePart, combination: Combination, state: FormerState) -> None:
+    part.replace(state.W)
+    combination.beta[part.experts] = state.beta
+    combination.curvature[part.experts] = state.curvature
 
 
 @compiled
-def _note(
+def _write_predictions(
     scores: Float64Array,
     classes: int,
     experts: NDArray[np.int64],

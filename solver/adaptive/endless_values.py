@@ -1,9 +1,9 @@
-"""What learners of endless memory do when a target changes: `endless`, for regression.
+"""Restarts ridge learners of infinite horizon after a stream has changed (regression).
 
-Their loss is the negative logarithm of the Gaussian likelihood, with the smaller of the variances
-that the combination has of the two. A learner begins again only where its own loss has risen above
-its mean so far, too: with few samples for many features, and where errors have heavy tails, one
-that forgets may always be the better one. Nothing is relabelled.
+The loss of `evidence` is the negative log of the Gaussian likelihood, with the smaller of the two
+learners' mean squared errors as the variance. A learner restarts only if its own loss has risen
+above its mean so far, too: with few samples for many features, and with errors of heavy tails, a
+learner that forgets may be better all the time. Nothing is relabelled.
 """
 
 from collections.abc import Mapping
@@ -14,13 +14,17 @@ from numpy.typing import NDArray
 
 from wolfstream.solver.adaptive.evidence import Evidence
 from wolfstream.solver.adaptive.learners import Learners
-from wolfstream.solver.adaptive.ridge_parts import RidgePart
+from wolfstream.solver.adaptive.ridge import RidgePart, endless_pairs
 from wolfstream.solver.adaptive.values import SMALLEST_SQUARE, ValueCombination
 from wolfstream.solver.arrays import Float64Array
 
 
 class EndlessValue:
-    """Watches one learner. mean: of its own loss over `count` samples."""
+    """Watches and restarts the learners of one ridge setting of infinite horizon.
+
+    own: these learners.
+    recent: those with the shortest horizon on the same features.
+    """
 
     def __init__(self, own: RidgePart, recent: RidgePart) -> None:
         self.own, self.recent = own, recent
@@ -28,22 +32,27 @@ class EndlessValue:
 
     def _begin(self) -> None:
         self.against_recent, self.against_itself = Evidence(), Evidence()
+        # Of the learners' own loss.
         self.mean, self.count = 0.0, 0
 
     def end_chunk(self, errors: Float64Array, combination: ValueCombination) -> None:
-        """Act on the squared errors (n, experts) of the last rows."""
+        """Count n more rows; restart the learners if the stream has changed.
+
+        errors: (n, experts and stackers) squared errors.
+        combination: the errors so far of restarted learners become those of `recent`.
+        """
         own, recent = self.own.experts, self.recent.experts
         square, memory = combination.square, combination.memory
         variance = (square + 1.0) / (memory + 1.0) + SMALLEST_SQUARE
         common = np.minimum(variance[own], variance[recent])
-        loss, other = (0.5 * (errors[:, of] / common).mean(axis=1) for of in (own, recent))
-        self.against_recent.absorb(loss - other)
+        loss, recent_loss = (0.5 * (errors[:, e] / common).mean(axis=1) for e in (own, recent))
+        self.against_recent.absorb(loss - recent_loss)
         if self.count:
             self.against_itself.absorb(loss - self.mean)
         self.count += len(loss)
         self.mean += (float(loss.sum()) - len(loss) * self.mean) / self.count
         if self.against_recent.is_enough(self.recent.horizon) and self.against_itself.is_enough(0):
-            self.own.take_over(self.recent)
+            self.own.copy_from(self.recent)
             square[own], memory[own] = square[recent], memory[recent]
             self._begin()
 
@@ -53,7 +62,7 @@ class EndlessValue:
         return arrays | {f"{name}_mean": np.array([self.mean, self.count])}
 
     def restore(self, name: str, state: Mapping[str, NDArray[Any]]) -> None:
-        """Take over what `state` gave."""
+        """Restore what `state` returned for this name."""
         self.against_recent.restore(name, state)
         self.against_itself.restore(f"{name}_own", state)
         mean, count = state[f"{name}_mean"].tolist()
@@ -61,13 +70,13 @@ class EndlessValue:
 
 
 class EndlessValues:
-    """Watches all learners of endless memory of a regressor."""
+    """Watches and restarts all ridge learners of infinite horizon of a regressor."""
 
     def __init__(self, learners: Learners) -> None:
-        self.each = [EndlessValue(*pair) for pair in learners.endless()]
+        self.each = [EndlessValue(*pair) for pair in endless_pairs(learners.ridge)]
 
     def end_chunk(self, errors: Float64Array, combination: ValueCombination) -> None:
-        """Act on the squared errors (n, experts) of the last rows."""
+        """Restart learners if the stream has changed; see `EndlessValue.end_chunk`."""
         for watcher in self.each:
             watcher.end_chunk(errors, combination)
 
@@ -79,6 +88,6 @@ class EndlessValues:
         return arrays
 
     def restore(self, state: Mapping[str, NDArray[Any]]) -> None:
-        """Take over what `state` gave."""
+        """Restore what `state` returned."""
         for e, watcher in enumerate(self.each):
             watcher.restore(f"endless{e}", state)

@@ -1,11 +1,11 @@
-"""Evidence that what a learner of endless memory has learned is over.
+"""Evidence that what a learner of infinite horizon has learned is outdated.
 
-    total <- max(0, total + loss - recent loss - MARGIN),  each difference at most LARGEST in size
+    total <- max(0, total + loss - recent loss - MARGIN),  each difference clipped at +-LARGEST
 
-Losses are negative logarithms of likelihoods, so this is the sequential test of Page (1954) of
-the learner against one that forgets: where nothing changes, the total comes beyond ENOUGH once in
-about exp(ENOUGH) samples. It is enough when it is as old as the recent learner's horizon, too:
-before, that one has not learned what is new either.
+The recent loss is that of a learner that forgets. Losses are negative log likelihoods, so this is
+the sequential test of Page (1954) of one learner against the other: on a stream that does not
+change, the total exceeds ENOUGH once in about exp(ENOUGH) samples. The evidence must also be as old
+as the recent learner's horizon: before that, the recent learner has not learned the change either.
 """
 
 from collections.abc import Mapping
@@ -21,20 +21,24 @@ MARGIN, LARGEST = 0.02, 2.0
 
 
 class Evidence:
-    """total: as above. age: samples since it was 0."""
+    """Page's test.
+
+    total: the statistic of the module's description.
+    age: samples since it was 0.
+    """
 
     def __init__(self) -> None:
         self.total, self.age = 0.0, 0
 
     def absorb(self, difference: Float64Array) -> None:
-        """Take in losses less recent losses, (n,), NaN where there is none."""
+        """Add n samples; difference: (n,) losses less recent losses, NaN where there is none."""
         finite = difference[~np.isnan(difference)]
         bounded = np.minimum(np.maximum(finite, -LARGEST), LARGEST)
         self.total = max(0.0, self.total + float(bounded.sum()) - MARGIN * len(finite))
         self.age = self.age + len(difference) if self.total > 0.0 else 0
 
     def is_enough(self, horizon: float) -> bool:
-        """Return whether it is, and at least this many samples old."""
+        """Return whether the total exceeds ENOUGH, and is at least `horizon` samples old."""
         return self.total > ENOUGH and self.age >= horizon
 
     def state(self, name: str) -> dict[str, NDArray[Any]]:
@@ -42,6 +46,6 @@ class Evidence:
         return {f"{name}_evidence": np.array([self.total, self.age])}
 
     def restore(self, name: str, state: Mapping[str, NDArray[Any]]) -> None:
-        """Take over what `state` gave."""
+        """Restore what `state` returned for this name."""
         total, age = state[f"{name}_evidence"].tolist()
         self.total, self.age = total, int(age)

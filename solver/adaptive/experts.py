@@ -1,16 +1,18 @@
-"""What the experts of a bank that see rows are to it, of whatever kind.
+"""The interface between a bank and its experts.
 
-The kinds on the features that all share learn in one compiled call (`learners`), which has to know
-each by its type. Experts of any other kind take rows in a call of their own: a new kind is a module
-with a class of `ExpertsBeside` and a `Kind`, and a line in `learners.BESIDE`.
+Experts on the shared features learn in one compiled call (`learners`), which must know each kind by
+the type of its arrays. Experts of any other kind take rows in a call of their own: a new kind is a
+module with a subclass of `ExpertsBeside` and a `Kind`, and a line in `learners.BESIDE`.
 """
 
+from abc import ABC, abstractmethod
 from collections.abc import Callable, Mapping, Sequence
-from typing import Any, Literal, NamedTuple, TypeAlias
+from typing import Any, Literal, NamedTuple, Protocol, TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
 
+from wolfstream.solver.adaptive.combination import Combination
 from wolfstream.solver.adaptive.features import FeatureMap
 from wolfstream.solver.adaptive.settings import Settings
 from wolfstream.solver.arrays import Float64Array
@@ -20,26 +22,50 @@ Form: TypeAlias = Literal["features", "sparse", "codes"]
 
 
 class Shape(NamedTuple):
-    """What a bank is made for.
-
-    wide: whether rows are. texts: how many texts a row has beside. regression: whether there is one
-    target; else there are K one-hot ones and one more, of a class that never comes.
-    """
+    """What the experts of a bank are made from."""
 
     settings: Settings
     features: FeatureMap
-    wide: bool
-    texts: int
-    regression: bool
+    wide: bool  # whether rows have too many columns for second-order learners
+    texts: int  # how many text columns rows have
+    regression: bool  # one target; else K one-hot targets and one for a class that never comes
 
 
-class Experts:
-    """Experts of one kind that learn together; a kind may have several such groups.
+class Companion(Protocol):
+    """Keeps former states of experts, and permutes their classes when all labels were permuted.
 
-    A kind has all that raises an error here; the rest it has where it does something.
+    It acts with the first ridge learner of infinite horizon (`endless`), which detects that.
+    """
 
-    kinds: the parameters of each, in the order of scores; an infinite horizon is None. prior: what
-    each weighs before any sample, of most 1. lookups: slots that they look up for a row.
+    @property
+    def nbytes(self) -> int:
+        """Memory in bytes."""
+
+    def meet(self, classes: int, /) -> None:
+        """Grow to `classes` classes."""
+
+    def remember(self, combination: Combination, /) -> None:
+        """Keep the present state and the one kept last; forget older ones."""
+
+    def forget(self) -> None:
+        """Forget all former states."""
+
+    def relabel(self, permutation: NDArray[np.int64], combination: Combination, /) -> None:
+        """Give class permutation[j] what was learned of class j; permutation: (K,)."""
+
+    def state(self) -> dict[str, NDArray[Any]]:
+        """Return the former states as plain arrays."""
+
+    def restore(self, state: Mapping[str, NDArray[Any]], /) -> None:
+        """Restore what `state` returned."""
+
+
+class Experts(ABC):
+    """Experts of one kind that learn together; a bank may have several such groups of a kind.
+
+    kinds: the parameters of each expert, in the order of scores; None is an infinite horizon.
+    prior: the weight of each before any sample, at most 1.
+    lookups: how many slots the experts look up for a row.
     """
 
     kinds: Sequence[dict[str, Any]]
@@ -47,70 +73,81 @@ class Experts:
     lookups = 0
 
     def meet(self, classes: int) -> None:
-        """Make room for so many classes."""
+        """Grow to `classes` classes."""
+        del classes
 
     def end_chunk(self, samples: int) -> None:
-        """Do what is done once in a chunk, the stream being so many samples long."""
+        """Update what changes once a chunk; samples: how many the stream has had."""
+        del samples
 
     def rescale(self, factor: float, shift: float) -> None:
-        """Have every expert of targets answer factor s + shift where it answered s."""
+        """Make every expert for targets predict factor s + shift where it predicted s."""
+        del factor, shift
+
+    def follow(self, permutation: NDArray[np.int64]) -> None:
+        """Relabel stored rows from before all labels were permuted; permutation: (K,)."""
+        del permutation
+
+    def companion(self, place: slice) -> Companion | None:
+        """Return what relabels these experts, the bank's experts `place`; None if nothing does."""
+        del place
+        return None
 
     @property
+    @abstractmethod
     def nbytes(self) -> int:
         """Memory in bytes."""
-        raise NotImplementedError
 
     @property
     def work(self) -> int:
         """Multiplications of learning one more dense row, without cosines and exponentials."""
         return 0
 
+    @abstractmethod
     def state(self) -> dict[str, NDArray[Any]]:
-        """Return all that `restore` needs to go on bit for bit, as plain arrays."""
-        raise NotImplementedError
+        """Return plain arrays from which `restore` continues bit for bit."""
 
+    @abstractmethod
     def restore(self, state: Mapping[str, NDArray[Any]]) -> None:
-        """Take over what `state` gave."""
-        raise NotImplementedError
+        """Restore what `state` returned."""
 
+    @abstractmethod
     def merge(
         self, each: Sequence[Any], orders: Sequence[NDArray[np.int64]], share: Float64Array
     ) -> None:
-        """Become, of experts that have learned nothing, what has learned all that each has learned.
+        """Become the experts of all samples that several groups have learned; learn nothing before.
 
-        orders: for each, where its targets go (`weights.in_order`). share: of each in all samples.
+        each: the groups.
+        orders: for each group, the new numbers of its targets (`weights.in_order`).
+        share: (groups,) share of each group in all samples.
         """
-        raise NotImplementedError
 
 
 class ExpertsBeside(Experts):
     """Experts that take rows in a call of their own."""
 
+    @abstractmethod
     def absorb(self, rows: Any, Y: Float64Array, weight: Float64Array) -> Float64Array:
-        """Learn rows in the form that they see; return scores (n, L, K) before each one's target.
+        """Learn rows; return the scores (n, L, K) of each before its target was learned.
 
-        Y: (n, K). weight: (n,) of the rows.
+        rows: n rows in the form that the kind sees.
+        Y: (n, K) targets.
+        weight: (n,) weights of the rows.
         """
-        raise NotImplementedError
 
+    @abstractmethod
     def view(self) -> Any:
-        """Return what scores rows as the experts do now; nothing changes it."""
-        raise NotImplementedError
+        """Return an immutable copy that scores rows."""
 
 
 class Kind(NamedTuple):
-    """A kind of experts that take rows in a call of their own.
+    """A kind of experts that take rows in a call of their own."""
 
-    name: of its view, in `learners.LearnersView`. sees: the form of rows that it takes.
-    new: returns the experts of a bank; None if it has none. count: how many experts a view has.
-    scores: (n, L, K) of a view and rows, each as if it came next.
-    gradient: of a view, a wide row (d,) and of_scores (L, K), that of the sum of of_scores times
-    the scores, (d,); None where scores are constant.
-    """
-
-    name: str
+    name: str  # the field of `learners.LearnersView` with its view
     sees: Form
-    new: Callable[[Shape], ExpertsBeside | None]
-    count: Callable[[Any], int]
-    scores: Callable[[Any, Any], Float64Array]
+    new: Callable[[Shape], ExpertsBeside | None]  # returns None if the bank has none of this kind
+    count: Callable[[Any], int]  # view -> number of experts
+    scores: Callable[[Any, Any], Float64Array]  # view, rows -> (n, L, K), each row as the next one
+    # view, wide row (d,), upstream (L, K) -> gradient (d,) of sum(upstream * scores); None where
+    # scores are piecewise constant.
     gradient: Callable[[Any, Float64Array, Float64Array], Float64Array] | None = None

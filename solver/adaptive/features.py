@@ -3,10 +3,10 @@
     phi(z) = [1, z / sqrt(d), cos(z W) / sqrt(m), sin(z W) / sqrt(m)]
 
 Fourier features (Rahimi and Recht 2007) of Gaussian kernels exp(-gamma ||z - z'||^2) over some
-of the coordinates: the m columns of W use q = 1, 2 and all d of them in turn, gamma is
-log-uniform in [0.5, 16] / (2 q). So neither a bandwidth nor the order of interactions is chosen
-beforehand: learners give weight to the columns that matter. ||phi||^2 is about 3 for
-standardised rows, whatever d.
+of the coordinates: the m columns of W use q = 1, 2 and all d of them in turn, and gamma is
+log-uniform in [0.5, 16] / (2 q). So neither a bandwidth nor an order of interactions has to be
+chosen: learners give weight to the columns that matter. ||phi||^2 is about 3 for standardised rows,
+whatever d is.
 """
 
 import math
@@ -22,17 +22,17 @@ from wolfstream.solver.rows.cosine import TURN, cosine_of_turns
 
 FREQUENCIES = 128
 GAMMA_RANGE = (0.5, 16.0)
-# Rows that were not standardised must not make products overflow.
+# Numbers are clipped, so that products do not overflow where rows are not standardised.
 LARGEST = 100.0
 
-# The columns that a learner sees: the constant and the linear ones, or all.
+# The columns of phi that a learner uses: the constant and the linear ones, or all.
 Span = Literal["linear", "all"]
 
 
 class FeatureMap(NamedTuple):
-    """W: (d, m) frequencies."""
+    """The random frequencies of phi."""
 
-    W: Float64Array
+    W: Float64Array  # (d, m)
 
     @property
     def dimension(self) -> int:
@@ -41,12 +41,12 @@ class FeatureMap(NamedTuple):
         return int(1 + d + 2 * m)
 
     def columns(self, span: Span) -> int:
-        """Return how many columns of phi, from the first on, the span has."""
+        """Return how many columns of phi the span has; they are the first ones."""
         return 1 + len(self.W) if span == "linear" else self.dimension
 
 
 def draw_features(d: int, seed: int) -> FeatureMap:
-    """Return the features of rows of d numbers, d > 0; a seed and d give the same ones always."""
+    """Return random features of rows of d > 0 numbers, which d and the seed determine."""
     random = np.random.default_rng([seed, d])
     orders = sorted({1, min(2, d), d})
     W = np.zeros((d, FREQUENCIES))
@@ -63,13 +63,13 @@ def draw_features(d: int, seed: int) -> FeatureMap:
 
 
 def _dealt(random: np.random.Generator, d: int, q: int, hands: int) -> NDArray[np.int64]:
-    """(hands, q) coordinates, dealt from shuffled decks, so that all come about equally often."""
+    """Return coordinates (hands, q), dealt from shuffled decks: all are used equally often."""
     decks = [random.permutation(d)[: d - d % q] for _ in range(-(-hands * q // (d - d % q)))]
     return np.concatenate(decks)[: hands * q].reshape(hands, q)
 
 
 def _log_uniform(random: np.random.Generator, count: int) -> Float64Array:
-    """Return a number from each of `count` equal parts of GAMMA_RANGE's logarithms, shuffled."""
+    """Return one number from each of `count` log-equal parts of GAMMA_RANGE, shuffled."""
     low, high = np.log(GAMMA_RANGE)
     parts = (random.permutation(count) + random.random(count)) / count
     spread: Float64Array = np.exp(low + (high - low) * parts)
@@ -77,9 +77,11 @@ def _log_uniform(random: np.random.Generator, count: int) -> Float64Array:
 
 
 def transform(features: FeatureMap, Z: Float64Array) -> Float64Array:
-    """phi of rows (n, d), numbers beyond +-LARGEST cut off: (n, D) float64.
+    """Return phi of rows, (n, D) float64, with numbers clipped at +-LARGEST.
 
-    A row has the same bits alone and among others.
+    A row gets the same bits alone and among others.
+
+    Z: (n, d).
     """
     Phi = np.empty((len(Z), features.dimension))
     _transform(features.W, plain(Z), Phi)
@@ -97,7 +99,7 @@ def transform_row(W: Float64Array, z: Float64Array, phi: Float64Array) -> None:
     """Write phi (D,) of a row z (d,)."""
     d, m = W.shape
     root, scale = 1.0 / math.sqrt(d), 1.0 / math.sqrt(m)
-    # The angles, where their cosines are to be.
+    # Angles are accumulated in the memory of their cosines.
     angle, sine = phi[1 + d : 1 + d + m], phi[1 + d + m :]
     phi[0] = 1.0
     for k in range(m):
@@ -113,9 +115,9 @@ def transform_row(W: Float64Array, z: Float64Array, phi: Float64Array) -> None:
 
 
 def shares(features: FeatureMap) -> Float64Array:
-    """(d, m) how much of a Fourier feature's weight counts for each coordinate, in `relevance`.
+    """Return how much of a Fourier feature's weight counts for each coordinate, (d, m).
 
-    By half each of two coordinates, and not at all where a feature uses all of more.
+    Half for each of two coordinates; nothing if a feature uses all of more than two.
     """
     used = features.W != 0.0
     orders = used.sum(axis=0)
@@ -123,10 +125,13 @@ def shares(features: FeatureMap) -> Float64Array:
 
 
 def relevance(share: Float64Array, W: Float64Array) -> Float64Array:
-    """How much each coordinate counts for a learner with weights W (K, D): (d,), the most 1.
+    """Return how much each coordinate counts for a linear learner, (d,), the largest 1.
 
-    The sum of squared weights of the columns that use it, by their `shares`; 1 for every coordinate
-    while there are no weights.
+    It is the sum of squared weights of the columns that use the coordinate, by their `shares`; 1
+    for every coordinate while all weights are 0.
+
+    share: (d, m) of `shares`.
+    W: (K, D) weights.
     """
     d, m = share.shape
     energy = (W * W).sum(axis=0)

@@ -2,9 +2,9 @@
 
     w_e <- (1 - SHARE) w_e q_e / sum_f w_f q_f + SHARE prior_e
 
-prior_e: an expert's weight before any sample. q_e: the probability that it gave to what happened,
-to the power of the sample's weight. An expert that has nothing to say sleeps (Freund, Schapire,
-Singer and Warmuth 1997): the others share their own weight among them.
+prior_e is the weight before any sample, q_e the likelihood of the sample by expert e, to the power
+of the sample's weight. An expert without a prediction sleeps (Freund, Schapire, Singer and Warmuth
+1997): its weight stays, and the others redistribute theirs.
 """
 
 import numpy as np
@@ -20,7 +20,11 @@ SHARE = 0.002
 def weigh_likelihood(
     likelihood: Float64Array, awake: NDArray[np.bool_], weight: float, least: float
 ) -> None:
-    """q_e <- (q_e / max q)^weight, at least `least`: a large weight would leave only zeros."""
+    """q_e <- max((q_e / max q)^weight, least); without a bound a large weight leaves only zeros.
+
+    likelihood: (E,) q; overwritten.
+    awake: (E,) which experts count.
+    """
     best = 0.0
     for e in range(len(likelihood)):
         if awake[e]:
@@ -37,7 +41,13 @@ def share_step(
     awake: NDArray[np.bool_],
     least: Float64Array,
 ) -> None:
-    """Update the weights, which sum to 1, in place. least: SHARE prior."""
+    """Update the weights by one sample.
+
+    weight: (E,) summing to 1; updated in place.
+    likelihood: (E,) q.
+    awake: (E,) which experts have a prediction.
+    least: (E,) SHARE prior.
+    """
     before = 0.0
     after = 0.0
     for e in range(len(weight)):

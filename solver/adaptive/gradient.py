@@ -5,16 +5,15 @@
     classification   delta = step (y - 1 / (1 + exp(-(s + ||phi||^2 delta))))
     regression       delta = step (y - s) / (1 + ||phi||^2)        (normalised LMS)
 
-A constant step follows drift; which one is right depends on the drift, so several run side by
-side.
+A constant step follows drift. The best step depends on the drift, so several run side by side.
 
-Logistic steps are implicit (Kulis and Bartlett 2010): the gradient is that after the step. No
-step can overshoot then, and two learners with different weights that learn the same sample come
-no further apart. Explicit steps longer than 8 / ||phi||^2 do the opposite: rounding errors
-doubled every few samples, and blocks of other lengths soon gave other models.
+Logistic steps are implicit (Kulis and Bartlett 2010): the gradient is that after the step. So no
+step overshoots, and two learners with different weights that learn the same sample come no further
+apart. Explicit steps longer than 8 / ||phi||^2 do the opposite: rounding errors double every few
+samples, and other lengths of blocks soon give other models.
 
-One-versus-rest, y one-hot. A row of weight w takes a step w times as long. In regression, where
-w > 1, delta = w step (y - s) / (1 + ||phi||^2 (1 + (w - 1) step)): no weight makes it overshoot.
+One-versus-rest, y one-hot. A row of weight w takes a step w times as long. In regression, if
+w > 1, delta = w step (y - s) / (1 + ||phi||^2 (1 + (w - 1) step)), which never overshoots.
 """
 
 from collections.abc import Mapping, Sequence
@@ -30,19 +29,16 @@ from wolfstream.solver.adaptive.weights import add, dot, for_classes, in_order
 from wolfstream.solver.arrays import Float64Array
 from wolfstream.solver.compiled import inner, larger, smaller
 
-# Targets are scaled and residuals bounded; this is for rows that were not scaled.
+# Bounds weights where rows are not scaled; targets are scaled and residuals bounded.
 LARGEST_WEIGHT = 1e6
 
 
 class GradientArrays(NamedTuple):
-    """What learning reads and writes; fields as of `GradientLearners`.
-
-    norm: (CHUNK,) is overwritten.
-    """
+    """What learning reads and writes; fields as of `GradientLearners`."""
 
     steps: Float64Array
     W: Float64Array
-    norm: Float64Array
+    norm: Float64Array  # (CHUNK,) reused memory
 
 
 NO_GRADIENT = GradientArrays(np.empty(0), np.empty((0, 0, 0, 0)), np.empty(0))
@@ -51,7 +47,10 @@ NO_GRADIENT = GradientArrays(np.empty(0), np.empty((0, 0, 0, 0)), np.empty(0))
 class GradientLearners(Experts):
     """Learners with different steps on the same columns.
 
-    name: of their arrays. W: as in `weights`, one group; it changes in place, and views copy it.
+    name: prefix of the names of saved arrays.
+    span: the columns of phi that they use, `columns` in number.
+    steps: (L,) step sizes.
+    W: (1, L, K, columns) as in `weights`; updated in place.
     """
 
     def __init__(self, name: str, span: Span, steps: Sequence[float], columns: int) -> None:
@@ -62,7 +61,7 @@ class GradientLearners(Experts):
 
     @property
     def arrays(self) -> GradientArrays:
-        """What learning reads and writes."""
+        """The arrays that learning reads and writes."""
         return GradientArrays(self.steps, self.W, self._norm)
 
     @property
@@ -72,15 +71,15 @@ class GradientLearners(Experts):
 
     @property
     def work(self) -> int:
-        """A score and a step of each."""
+        """Multiplications of a score and a step of each learner."""
         return 2 * self.W.size
 
     def meet(self, classes: int) -> None:
-        """Make room for so many classes."""
+        """Grow to `classes` classes."""
         self.W = for_classes(self.W, classes)
 
     def rescale(self, factor: float, shift: float) -> None:
-        """Have every learner answer factor s + shift where it answered s."""
+        """Make every learner predict factor s + shift where it predicted s."""
         self.W = factor * self.W
         self.W[..., 0] += shift
 
@@ -89,7 +88,7 @@ class GradientLearners(Experts):
         return {f"{self._name}_W": self.W.copy()}
 
     def restore(self, state: Mapping[str, NDArray[Any]]) -> None:
-        """Take over what `state` gave."""
+        """Restore what `state` returned."""
         self.W = np.array(state[f"{self._name}_W"], order="C")
 
     def merge(
@@ -98,7 +97,7 @@ class GradientLearners(Experts):
         orders: Sequence[NDArray[np.int64]],
         share: Float64Array,
     ) -> None:
-        """Average the weights by the number of samples."""
+        """Average the weights, weighted by the number of samples."""
         weights = [in_order(other.W, order) for other, order in zip(each, orders, strict=True)]
         self.W = np.tensordot(share, np.array(weights), axes=1)
 
@@ -113,9 +112,9 @@ def learn_gradient(
     first: int,
     scores: Float64Array,
 ) -> None:
-    """Write the answers to rows before each one's own target; then the rows are learned.
+    """Write the scores of rows, each before its target is learned.
 
-    Arguments are as of `ridge.learn_ridge`.
+    Arguments are those of `ridge.learn_ridge`.
     """
     steps, norm, columns = gradient.steps, gradient.norm, gradient.W.shape[3]
     for i in range(len(Phi)):
@@ -141,7 +140,7 @@ def learn_gradient(
 def implicit_step(score: float, target: float, step: float, square_norm: float) -> float:
     """Return the solution of  delta = step (target - 1 / (1 + exp(-(score + square_norm delta)))).
 
-    It lies between 0 and the explicit step: Newton's method, kept within that interval.
+    Newton's method within the interval between 0 and the explicit step, which has the solution.
     """
     explicit = step * (target - logistic(score))
     low, high = smaller(explicit, 0.0), larger(explicit, 0.0)

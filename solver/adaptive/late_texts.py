@@ -1,7 +1,7 @@
-"""Learners of texts for a bank that has learned rows without any: they come as new experts.
+"""Adds learners on texts to a bank that has learned rows without texts.
 
-What the other learners know stays as it is. The new ones know nothing, and weigh what every expert
-does before the first sample.
+The other experts keep what they have learned. The new ones have learned nothing, and their weight
+is that of every expert before the first sample.
 """
 
 from collections.abc import Mapping
@@ -10,20 +10,23 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-_OF_EXPERTS = ("combination_", "losses_")
+_PER_EXPERT = ("combination_", "losses_")
 
 
 def with_experts(
     state: Mapping[str, NDArray[Any]], blank: Mapping[str, NDArray[Any]], at: int, count: int
 ) -> dict[str, NDArray[Any]]:
-    """Return a bank's state with `count` more experts, the first of them at the place `at`.
+    """Return a bank's state with more experts.
 
-    blank: the state of a bank that has them, as many classes, and no sample. The arrays that have
-    an axis of experts are those that are longer there.
+    state: of the bank.
+    blank: of a bank with these experts and as many classes that has learned nothing. Arrays with an
+        axis of experts are longer in it.
+    at: the number of the first new expert.
+    count: how many experts are new.
     """
     grown = {**blank, **state}
     for name, array in state.items():
-        shape = blank[name].shape if name.startswith(_OF_EXPERTS) else array.shape
+        shape = blank[name].shape if name.startswith(_PER_EXPERT) else array.shape
         axes = [axis for axis, n in enumerate(array.shape) if shape[axis] == n + count]
         if axes:
             wider = blank[name].copy()

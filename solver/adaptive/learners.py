@@ -1,8 +1,8 @@
-"""All learners of a bank that see rows: their scores, in one order.
+"""All experts of a bank that see rows, and the order of their scores.
 
-The order is that of the settings: ridge learners, each with all its losses, gradient learners,
-neighbours and naive Bayes, which learn in one compiled call (`_learn`); then those that take rows
-in calls of their own, in the order of `BESIDE`.
+First come ridge learners, each with all its losses, gradient learners, neighbours and naive Bayes,
+which learn in one compiled call (`_learn`); then those that take rows in calls of their own, in the
+order of `BESIDE`.
 """
 
 from collections.abc import Mapping
@@ -47,7 +47,6 @@ from wolfstream.solver.adaptive.ridge import (
     RidgeLearners,
     learn_ridge,
 )
-from wolfstream.solver.adaptive.ridge_parts import RidgePart, endless_pairs
 from wolfstream.solver.adaptive.settings import Settings
 from wolfstream.solver.adaptive.texts import TEXTS, TextsView
 from wolfstream.solver.adaptive.weights import dot
@@ -57,26 +56,22 @@ from wolfstream.solver.held import Holder, Words, held, hold
 from wolfstream.solver.rows.matrix import SparseRows
 
 # The kinds that take rows in calls of their own, in the order of scores and of the last fields of
-# `LearnersView`. Those on texts are last: a stream may get more texts, and then they begin anew.
+# `LearnersView`. Texts are last, as a bank that gets texts late appends their experts.
 BESIDE: tuple[Kind, ...] = (DIAGONAL, TEXTS)
 
-# What stands for learners that a bank has not.
+# Compiled code takes empty arrays in place of learners that a bank does not have.
 _NO_NEIGHBOURS = no_neighbours(0)
 _NO_MEMORY = NeighboursArrays(*_NO_NEIGHBOURS[:3], search_for(*_NO_NEIGHBOURS[:2]))
 
 
 class LearnersView(NamedTuple):
-    """What scores rows; nothing changes it.
+    """An immutable copy that scores rows; None of experts that the bank does not have."""
 
-    weights: of all linear learners on shared features, W of one group after another. shapes:
-    (groups, 4) of each W, as in `weights`. bayes: W of naive Bayes. What follows are the views of
-    the kinds in `BESIDE`, by their names; None of a kind that the bank has not.
-    """
-
-    weights: Float64Array
-    shapes: NDArray[np.int64]
+    weights: Float64Array  # W of all linear learners on shared features, one group after another
+    shapes: NDArray[np.int64]  # (groups, 4) the shape of each W, as in `weights`
     neighbours: NeighboursView | None
-    bayes: Float64Array | None
+    bayes: Float64Array | None  # W of naive Bayes
+    # The remaining fields are views of the kinds in `BESIDE`, by their names.
     diagonal: DiagonalWeights | None = None
     texts: TextsView | None = None
 
@@ -89,14 +84,14 @@ class LearnersView(NamedTuple):
 
     @property
     def bayes_place(self) -> slice:
-        """Where the scores of naive Bayes are, after those of all kinds but the ones beside."""
+        """The place of naive Bayes among the experts: the last before the kinds in `BESIDE`."""
         first = int((self.shapes[:, 0] * self.shapes[:, 1]).sum())
         first += 0 if self.neighbours is None else 2 * len(self.neighbours.counts)
         return slice(first, first + (0 if self.bayes is None else len(self.bayes)))
 
     @property
     def beside(self) -> list[tuple[Kind, Any, slice]]:
-        """The kinds beside that the bank has, each with its view and where its scores are."""
+        """The kinds of `BESIDE` that the bank has, each with its view and place among experts."""
         beside, start = list[tuple[Kind, Any, slice]](), -1
         for kind, view in zip(BESIDE, self[4:], strict=True):
             if view is not None:
@@ -108,9 +103,9 @@ class LearnersView(NamedTuple):
 
 
 class LearnerArrays(NamedTuple):
-    """What the learners that see a row's shared features learn in, in the order of their scores.
+    """The arrays of learners on shared features, in the order of scores; empty if there are none.
 
-    There are two groups of ridge and two of gradient learners; those that a bank has not are empty.
+    There are two groups of ridge learners and two of gradient learners, one for each span.
     """
 
     ridge: tuple[RidgeArrays, RidgeArrays]
@@ -121,13 +116,20 @@ class LearnerArrays(NamedTuple):
 
 
 class Learners:
-    """The learners of a bank, of which some learn by ridge or by gradient.
+    """The experts of a bank that see rows; at least one is a ridge or gradient learner.
 
-    Classification has K one-hot targets and one more, of a class that never comes; regression
-    has one target.
+    Classification has K one-hot targets and one more for a class that never comes; regression has
+    one target.
 
-    each: all experts, in the order of scores. kinds: the parameters of each, and prior: what each
-    weighs before any sample. lookups: slots that are looked up for a row.
+    settings: the experts.
+    features: the shared features.
+    wide: whether rows are wide (`inputs`).
+    texts: how many text columns rows have.
+    regression: whether targets are numbers.
+    each: all groups of experts, in the order of scores.
+    kinds: the parameters of each expert.
+    prior: the weight of each expert before any sample.
+    lookups: how many slots are looked up for a row.
     """
 
     def __init__(
@@ -140,15 +142,15 @@ class Learners:
         regression: bool,
     ) -> None:
         self._shares = shares(features)
-        ridge = groupby(settings.ridge, lambda one: (one.span, one.losses))
+        ridge = groupby(settings.ridge, lambda setting: (setting.span, setting.losses))
         self.ridge = [
             RidgeLearners(f"ridge{e}", list(group), features.columns(span))
             for e, ((span, _), group) in enumerate(ridge)
         ]
-        gradient = groupby(settings.gradient, lambda one: one.span)
+        gradient = groupby(settings.gradient, lambda setting: setting.span)
         self.gradient = [
             GradientLearners(
-                f"gradient{e}", span, [one.step for one in group], features.columns(span)
+                f"gradient{e}", span, [setting.step for setting in group], features.columns(span)
             )
             for e, (span, group) in enumerate(gradient)
         ]
@@ -176,7 +178,10 @@ class Learners:
         self._regression, self._holder = regression, Holder(_ARRAYS, _hold)
 
     def place_of(self, experts: Experts) -> slice:
-        """Return where the scores of some of `each` are."""
+        """Return the place of a group of `each` among the experts.
+
+        Raises ValueError for another group.
+        """
         start = 0
         for other in self.each:
             stop = start + len(other.kinds)
@@ -186,7 +191,7 @@ class Learners:
         raise ValueError("the bank has no such experts")
 
     def meet(self, classes: int) -> None:
-        """Make room for so many classes."""
+        """Grow to `classes` classes."""
         for experts in self.each:
             experts.meet(classes)
 
@@ -199,11 +204,14 @@ class Learners:
         weight: Float64Array,
         scores: Float64Array,
     ) -> None:
-        """Write the scores of rows before each one's own target; then the rows are learned.
+        """Write the scores of rows, each before its target is learned.
 
-        Phi: (n, D). sparse: the rows where they are wide. codes: (n, texts), if they have any. Y:
-        (n, K), the class that never comes included. weight: (n,) of the rows. scores: (n, experts,
-        K), of which the learners are the first experts.
+        Phi: (n, D) shared features.
+        sparse: the rows themselves if they are wide.
+        codes: (n, texts) if rows have texts.
+        Y: (n, K) targets, including the class that never comes.
+        weight: (n,) weights of the rows.
+        scores: (n, at least the number of experts, K) of which the first are written.
         """
         few, n = len(Y) <= FEW, len(Y)
         pending = self.ridge[0].pending if self.ridge else 0
@@ -218,12 +226,12 @@ class Learners:
             self.bayes.rows += n
         forms: dict[Form, Any] = {"features": Phi, "sparse": sparse, "codes": codes}
         for kind, experts, place in self._beside:
-            seen = forms[kind.sees]
-            if seen is not None:
-                scores[:, place] = experts.absorb(seen, Y, weight)
+            rows_seen = forms[kind.sees]
+            if rows_seen is not None:
+                scores[:, place] = experts.absorb(rows_seen, Y, weight)
 
     def _parts(self) -> tuple[Any, ...]:
-        """Return what is replaced where one of `_arrays` is."""
+        """Return objects of which one is replaced whenever an array of `_arrays` is."""
         near, bayes = self.neighbours, self.bayes
         return (
             *[learner.W for learner in self._groups],
@@ -247,7 +255,7 @@ class Learners:
         )
 
     def end_chunk(self, samples: int) -> None:
-        """Do what is done once in a chunk, the stream being so many samples long."""
+        """Update what changes once a chunk; samples: how many the stream has had."""
         for experts in self.each:
             experts.end_chunk(samples)
         if self.neighbours is not None and self.ridge:
@@ -255,13 +263,13 @@ class Learners:
             self.neighbours.weigh(relevance(self._shares, first.W[0, 0]))
 
     def rescale(self, factor: float, shift: float) -> None:
-        """Have every learner answer factor s + shift where it answered s."""
+        """Make every expert predict factor s + shift where it predicted s."""
         for experts in self.each:
             experts.rescale(factor, shift)
 
     @property
     def targets(self) -> int:
-        """K, of classification the class that never comes included."""
+        """K, including the class that never comes in classification."""
         return int(self._groups[0].W.shape[2])
 
     @property
@@ -275,7 +283,7 @@ class Learners:
         return sum(experts.work for experts in self.each)
 
     def view(self) -> LearnersView:
-        """The weights of all learners as they are now."""
+        """Return an immutable copy that scores rows."""
         return LearnersView(
             np.concatenate([group.W.ravel() for group in self._groups]),
             np.array([group.W.shape for group in self._groups], np.int64),
@@ -285,20 +293,16 @@ class Learners:
         )
 
     def state(self) -> dict[str, NDArray[Any]]:
-        """Return all learners as plain arrays."""
+        """Return the state as plain arrays."""
         arrays: dict[str, NDArray[Any]] = {}
         for experts in self.each:
             arrays |= experts.state()
         return arrays
 
     def restore(self, state: Mapping[str, NDArray[Any]]) -> None:
-        """Take over what `state` gave."""
+        """Restore what `state` returned."""
         for experts in self.each:
             experts.restore(state)
-
-    def endless(self) -> list[tuple[RidgePart, RidgePart]]:
-        """See `ridge_parts.endless_pairs`."""
-        return endless_pairs(self.ridge)
 
 
 def score(
@@ -308,22 +312,24 @@ def score(
     codes: Float64Array | None,
     scores: Float64Array,
 ) -> None:
-    """Write the scores of rows as `Learners.absorb` takes them, nothing being learned.
+    """Write the scores of rows, each as if it came next; a row gets the same bits alone.
 
-    scores: (n, experts, K), of which the learners are the first experts; of classification K need
-    not include the class that never comes. A row has the same bits alone and among others.
+    view: of the experts.
+    Phi, sparse, codes: the rows, as `Learners.absorb` takes them.
+    scores: (n, at least the number of experts, K) of which the first are written. K may leave out
+        the class that never comes.
     """
     learners = row_learners(view)
     _score(Phi, learners, search_for(learners.memory, learners.counts), scores)
     forms: dict[Form, Any] = {"features": Phi, "sparse": sparse, "codes": codes}
     for kind, experts, place in view.beside:
-        seen = forms[kind.sees]
-        if seen is not None:
-            scores[:, place] = kind.scores(experts, seen)[:, :, : scores.shape[2]]
+        rows_seen = forms[kind.sees]
+        if rows_seen is not None:
+            scores[:, place] = kind.scores(experts, rows_seen)[:, :, : scores.shape[2]]
 
 
 class RowLearners(NamedTuple):
-    """The learners of a view that see a row's shared features; fields as of their views."""
+    """The learners on shared features; fields as of `LearnersView` and `NeighboursView`."""
 
     weights: Float64Array
     shapes: NDArray[np.int64]
@@ -335,7 +341,7 @@ class RowLearners(NamedTuple):
 
 
 def row_learners(view: LearnersView) -> RowLearners:
-    """Return them, with arrays without elements in the place of those that there are not."""
+    """Return the learners on shared features of a view, empty arrays if there are none."""
     near = view.neighbours or _NO_NEIGHBOURS
     bayes = NO_BAYES.W if view.bayes is None else view.bayes
     return RowLearners(view.weights, view.shapes, *near[:4], bayes)
@@ -351,7 +357,13 @@ def _score(Phi: Float64Array, learners: RowLearners, search: Search, scores: Flo
 def score_row(
     learners: RowLearners, phi: Float64Array, search: Search, scores: Float64Array
 ) -> None:
-    """Write the scores (learners, K) of a row with the shared features phi (D,)."""
+    """Write the scores of a row.
+
+    learners: those on shared features.
+    phi: (D,) shared features of the row.
+    search: reused memory.
+    scores: (at least the number of learners, K).
+    """
     shapes, weights = learners.shapes, learners.weights
     counts, bayes = learners.counts, learners.bayes
     e, place, targets = 0, 0, scores.shape[1]
@@ -402,9 +414,9 @@ def _learn(
     weight: Float64Array,
     scores: Float64Array,
 ) -> None:
-    """Have the learners on shared features take rows.
+    """Write the scores of rows by learners on shared features, each before its target is learned.
 
-    rows: that naive Bayes has learned. Other arguments are as of `ridge.learn_ridge`.
+    rows: how many rows naive Bayes has learned. Other arguments are those of `ridge.learn_ridge`.
     """
     learners, first = held(words, _ARRAYS), 0
     regression = learners.regression

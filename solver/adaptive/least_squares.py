@@ -3,8 +3,8 @@
     g = P x,  s = v + x'g
     a <- sqrt(kept) (a + g e / s),  P <- kept (P - g g' / s) + (1 - kept) I
 
-of a row x whose target has the error e and the variance v. P begins as the identity and stays
-bounded for ever.
+for a row x with prediction error e, whose target has the variance v. P begins as the identity I,
+and stays between 0 and I.
 """
 
 import numpy as np
@@ -25,8 +25,13 @@ def least_squares_step(
 ) -> None:
     """Learn one row, then forget one sample.
 
-    a: (F,). P: (F, F). x: (F,). gain: (F,) reused memory. kept: what one sample leaves. error: of
-    a's value. variance: of the row's target, beside that of a.
+    a: (F,) coefficients; updated in place.
+    P: (F, F) symmetric; updated in place.
+    x: (F,) the row.
+    gain: (F,) reused memory.
+    kept: in (0, 1], the factor by which one sample decays what was learned.
+    error: y - a.x.
+    variance: v, in units of the prior variance of a.
     """
     for e in range(len(a)):
         gain[e] = 0.0

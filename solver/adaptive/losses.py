@@ -1,4 +1,4 @@
-"""What each learner lost so far: over all samples, and over the last RECENT of them."""
+"""Mean losses of each learner: over all samples, and over the last RECENT of them."""
 
 from collections.abc import Mapping
 from typing import Any
@@ -12,10 +12,12 @@ RECENT = 1000
 
 
 class Losses:
-    """Losses of n learners.
+    """Losses of several learners.
 
-    recent: (RECENT, n) ring, NaN where there is none, `next` the place of the next sample.
-    total, count: (n,) of the samples up to the one that last filled the ring's end.
+    learners: their number.
+    recent: (RECENT, learners) ring of the last losses, NaN where there is none.
+    next: the ring's index of the next sample.
+    total, count: (learners,) sum and number of the losses until the ring was last full.
     """
 
     def __init__(self, learners: int) -> None:
@@ -24,7 +26,7 @@ class Losses:
         self.next = 0
 
     def add(self, losses: Float64Array) -> None:
-        """Take in at most RECENT rows (n, learners), NaN where a learner had nothing to say."""
+        """Add the losses (n, learners) of at most RECENT samples, NaN where there is none."""
         room = RECENT - self.next
         self._put(losses[:room])
         if len(losses) >= room:
@@ -37,7 +39,7 @@ class Losses:
         self.next += len(losses)
 
     def sums(self) -> tuple[Float64Array, Float64Array]:
-        """Return each learner's sum of losses of all samples, and how many they were."""
+        """Return the sum (learners,) and the number (learners,) of the losses of all samples."""
         total, count = _sums(self.recent[: self.next])
         return self.total + total, self.count + count
 
@@ -47,11 +49,11 @@ class Losses:
         return self.recent.nbytes + self.total.nbytes + self.count.nbytes
 
     def means(self) -> tuple[Float64Array, Float64Array]:
-        """Return each learner's mean loss, of the last RECENT samples and of all; NaN if none."""
+        """Return mean losses (learners,) of the last RECENT samples, and of all; NaN if none."""
         return _means(*_sums(self.recent)), _means(*self.sums())
 
     def last(self, n: int) -> Float64Array:
-        """Return the losses (n, learners) of the last n samples, at most RECENT."""
+        """Return the losses (n, learners) of the last n <= RECENT samples."""
         last: Float64Array = self.recent[np.arange(self.next - n, self.next) % RECENT]
         return last
 
@@ -65,7 +67,7 @@ class Losses:
         }
 
     def restore(self, state: Mapping[str, NDArray[Any]]) -> None:
-        """Take over what `state` gave."""
+        """Restore what `state` returned."""
         self.total = np.array(state["losses_total"])
         self.count = np.array(state["losses_count"])
         self.recent = np.array(state["losses_recent"])

@@ -1,9 +1,8 @@
-"""One bank of the banks that learned parts of a stream.
+"""Merges banks that have learned parts of a stream into one.
 
-Experts that have statistics are added, or averaged by these (`experts.Experts.merge`). First-order
-learners, temperatures, stackers and shares are averaged by the number of samples: these have no
-statistics that could be added, but their average is between those that were found. What watches for
-changes begins again.
+Statistics of experts are added, or weights averaged by them (`experts.Experts.merge`). First-order
+learners, temperatures, stackers and shares have no statistics and are averaged by the number of
+samples. The detection of changes restarts.
 """
 
 from collections.abc import Sequence
@@ -14,28 +13,28 @@ from numpy.typing import NDArray
 from wolfstream.solver.adaptive.classifier import AdaptiveClassifier
 from wolfstream.solver.adaptive.combination import Combination
 from wolfstream.solver.adaptive.losses import RECENT, Losses
-from wolfstream.solver.prepare.pooled import pooled
+from wolfstream.solver.prepare.scale import pooled
 
 
 def merge(
     banks: Sequence[AdaptiveClassifier],
-    places: Sequence[NDArray[np.int64]],
+    class_codes: Sequence[NDArray[np.int64]],
     merged: AdaptiveClassifier,
 ) -> AdaptiveClassifier:
-    """Return the bank of all samples that several banks with the same parameters have learned.
+    """Return the bank of all samples that several banks have learned.
 
-    places: for each bank, the numbers (K_k,) in the merged one of the classes that it has met.
-    merged: a bank with these parameters that has learned nothing, and becomes the result.
+    banks: of the same parameters.
+    class_codes: for each bank, the codes (K_k,) of its classes in the result.
+    merged: a bank of these parameters that has learned nothing; becomes the result.
 
-    Raises ValueError for banks that use the labels before a row, which a division leaves out, and
-    for those that share no features.
+    Raises ValueError for banks whose random features differ.
     """
     _check_alike([*banks, merged])
-    classes = 1 + max(int(numbers.max(initial=-1)) for numbers in places)
+    classes = 1 + max(int(codes.max(initial=-1)) for codes in class_codes)
     merged.meet(classes)
     samples = np.array([float(bank.samples) for bank in banks])
     share = samples / samples.sum()
-    orders = [_order(numbers, classes) for numbers in places]
+    orders = [_order(codes, classes) for codes in class_codes]
     for e, experts in enumerate(merged.learners.each):
         experts.merge([bank.learners.each[e] for bank in banks], orders, share)
     _merge_inputs(banks, merged)
@@ -60,10 +59,10 @@ def _check_alike(banks: Sequence[AdaptiveClassifier]) -> None:
             raise ValueError("the random features differ: begin all models from one")
 
 
-def _order(places: NDArray[np.int64], classes: int) -> NDArray[np.int64]:
-    """(classes + 1,) where each target of a bank goes: those that it never met, and the last."""
-    missing = np.setdiff1d(np.arange(classes + 1), places)
-    return np.concatenate([places, missing])
+def _order(class_codes: NDArray[np.int64], classes: int) -> NDArray[np.int64]:
+    """Return the new number (classes + 1,) of each target; classes that a bank lacks come last."""
+    missing = np.setdiff1d(np.arange(classes + 1), class_codes)
+    return np.concatenate([class_codes, missing])
 
 
 def _merge_inputs(banks: Sequence[AdaptiveClassifier], merged: AdaptiveClassifier) -> None:
@@ -73,7 +72,7 @@ def _merge_inputs(banks: Sequence[AdaptiveClassifier], merged: AdaptiveClassifie
 
 
 def _joined_losses(each: Sequence[Losses]) -> Losses:
-    """All losses in the totals; of the recent ones as many of each as there is room for."""
+    """Add all totals, and keep as many recent losses of each as there is room for."""
     merged, most = Losses(len(each[0].total)), RECENT // len(each)
     sums = [losses.sums() for losses in each]
     merged.total = np.sum([total for total, _ in sums], axis=0)

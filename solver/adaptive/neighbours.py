@@ -1,14 +1,14 @@
 """Nearest neighbours among the last rows, for streams of many small regions.
 
-Of the CAPACITY rows before each, the nearest k by a distance sum_c weight_c (z_c - x_c)^2 have
+Among the last CAPACITY rows, the k nearest by a distance sum_c weight_c (z_c - x_c)^2 give
 
-    classification   s_c = log(how many of them are of class c + ONE_OF)
-    regression       s = the mean of their targets
+    classification   s_c = log(n_c + ONE_OF),  n_c the weight of those of class c
+    regression       s = the weighted mean of their targets
 
-for several k at once, each of them counting by its weight. There are two distances, each a search
-that costs CAPACITY d a row: one with equal weights, and one in which columns count by their
-`features.relevance`, so that those which say nothing do not hide what the others say. Once classes
-have changed places (`places`), the labels of the rows from before follow them.
+for several k at once. There are two distances, each a search that costs CAPACITY d a row: one with
+equal weights, and one in which columns count by their `features.relevance`, so that irrelevant
+columns do not hide the others. When labels were permuted (`label_permutation`), the stored rows
+from before are relabelled.
 """
 
 from collections.abc import Mapping, Sequence
@@ -18,40 +18,32 @@ import numpy as np
 from numpy.typing import NDArray
 
 from wolfstream.solver.adaptive.experts import Experts
-from wolfstream.solver.adaptive.places import ADVANTAGE
+from wolfstream.solver.adaptive.label_permutation import ADVANTAGE
 from wolfstream.solver.arrays import Float64Array
 from wolfstream.solver.compiled import inner, smaller
 
 CAPACITY = 1000
-# What a class counts that none of the neighbours has.
+# Added to the weight of each class among the neighbours.
 ONE_OF = 0.1
 
 
 class Memory(NamedTuple):
-    """The rows that were learned last, in a ring whose arrays are updated in place.
+    """A ring of the last rows, updated in place."""
 
-    rows: (d, CAPACITY) float32. target: (CAPACITY,) codes of labels, or targets. said: (CAPACITY,)
-    the class that most of the neighbours had when a row came. stored: (1,) how many rows were ever
-    learned. counts: (CAPACITY,) the weight of each row.
-    """
-
-    rows: NDArray[np.float32]
-    target: Float64Array
-    said: NDArray[np.int64]
-    stored: NDArray[np.int64]
-    counts: Float64Array
+    rows: NDArray[np.float32]  # (d, CAPACITY)
+    target: Float64Array  # (CAPACITY,) class codes, or targets
+    said: NDArray[np.int64]  # (CAPACITY,) the class predicted for the row when it came
+    stored: NDArray[np.int64]  # (1,) how many rows were ever stored
+    counts: Float64Array  # (CAPACITY,) weights of the rows
 
 
 class Search(NamedTuple):
-    """Reused memory of searches, overwritten by each.
+    """Reused memory of a search."""
 
-    z: (d,) the row. distance: (2, capacity). least, slot: of the most neighbours.
-    """
-
-    z: NDArray[np.float32]
-    distance: NDArray[np.float32]
-    least: NDArray[np.float32]
-    slot: NDArray[np.int64]
+    z: NDArray[np.float32]  # (d,) the row whose neighbours are searched
+    distance: NDArray[np.float32]  # (2, CAPACITY)
+    least: NDArray[np.float32]  # (most neighbours,) ascending distances
+    slot: NDArray[np.int64]  # (most neighbours,) their slots in the ring
 
 
 class NeighboursArrays(NamedTuple):
@@ -64,7 +56,13 @@ class NeighboursArrays(NamedTuple):
 
 
 class Neighbours(Experts):
-    """Learners with different numbers of neighbours among rows of d columns."""
+    """Learners with different numbers of neighbours.
+
+    counts: the numbers of neighbours k, ascending.
+    columns: d of the rows.
+    regression: whether targets are numbers; else they are one-hot.
+    weight: (2, d) weights of the columns in both distances.
+    """
 
     def __init__(self, counts: Sequence[int], columns: int, *, regression: bool) -> None:
         self.counts, self.regression = np.array(counts), regression
@@ -85,31 +83,28 @@ class Neighbours(Experts):
 
     @property
     def arrays(self) -> NeighboursArrays:
-        """What learning reads and writes."""
+        """The arrays that learning reads and writes."""
         return NeighboursArrays(self.memory, self.counts, self.weight, self._search)
 
     def weigh(self, relevance: Float64Array) -> None:
-        """Have columns count by their relevance (d,) from the next row on."""
+        """Set the column weights of the second distance to a relevance (d,)."""
         self.weight[1] = relevance
 
-    def follow(self, places: NDArray[np.int64]) -> None:
-        """Give rows from before classes changed places the labels of after it, if it shows.
-
-        places: (K,) where each class is now.
-        """
+    def follow(self, permutation: NDArray[np.int64]) -> None:
+        """Relabel stored rows from before all labels were permuted, if the stored rows show it."""
         stored = int(self.memory.stored[0])
         order = np.arange(max(0, stored - CAPACITY), stored) % CAPACITY
         said, y = self.memory.said[order], self.memory.target[order].astype(np.int64)
-        # The change is where most answers are right, as they were before and moved after it.
-        right = (said == y).astype(np.int64) - (places[said] == y)
+        # The change is where most predictions are right: unpermuted before it, permuted after it.
+        right = (said == y).astype(np.int64) - (permutation[said] == y)
         gained = np.concatenate([[0], np.cumsum(right)])
         change = int(np.argmax(gained))
         if gained[change] - gained[-1] > ADVANTAGE:
-            self.memory.target[order[:change]] = places[y[:change]]
-            self.memory.said[order] = places[said]
+            self.memory.target[order[:change]] = permutation[y[:change]]
+            self.memory.said[order] = permutation[said]
 
     def rescale(self, factor: float, shift: float) -> None:
-        """Have every learner answer factor s + shift where it answered s."""
+        """Make every learner predict factor s + shift where it predicted s."""
         self.memory.target[:] = factor * self.memory.target + shift
 
     @property
@@ -119,11 +114,11 @@ class Neighbours(Experts):
 
     @property
     def work(self) -> int:
-        """Two searches."""
+        """Multiplications of two searches."""
         return 4 * self.memory.rows.size
 
     def view(self, targets: int) -> "NeighboursView":
-        """Return the memory as it is now, for scores with K targets."""
+        """Return an immutable copy, which gives scores of `targets` targets."""
         rows, target, said, stored, counts = self.memory
         memory = Memory(rows.copy(), target.copy(), said[:0], stored.copy(), counts.copy())
         return NeighboursView(memory, self.counts, self.weight.copy(), self.regression, targets)
@@ -134,7 +129,7 @@ class Neighbours(Experts):
         return arrays | {"neighbours_weight": self.weight.copy()}
 
     def restore(self, state: Mapping[str, NDArray[Any]]) -> None:
-        """Take over what `state` gave."""
+        """Restore what `state` returned."""
         fields = (state[f"neighbours_{name}"] for name in Memory._fields)
         self.memory = Memory(*(np.array(field, order="C") for field in fields))
         self.weight = np.array(state["neighbours_weight"], order="C")
@@ -145,7 +140,7 @@ class Neighbours(Experts):
         orders: Sequence[NDArray[np.int64]],
         share: Float64Array,
     ) -> None:
-        """Take as many of the last rows of each as there is room for."""
+        """Store as many of the last rows of each group as there is room for."""
         most, at, memory = CAPACITY // len(each), 0, self.memory
         for neighbours, order in zip(each, orders, strict=True):
             rows, target, predicted, stored, counts = neighbours.memory
@@ -161,7 +156,7 @@ class Neighbours(Experts):
 
 
 class NeighboursView(NamedTuple):
-    """What is needed to score rows; nothing changes it."""
+    """An immutable copy that scores rows."""
 
     memory: Memory
     counts: NDArray[np.int64]
@@ -171,7 +166,7 @@ class NeighboursView(NamedTuple):
 
 
 def search_for(memory: Memory, counts: NDArray[np.int64]) -> Search:
-    """Return memory for searches of so many neighbours in these rows."""
+    """Return reused memory for searches of k neighbours, k in `counts`, among the stored rows."""
     columns, capacity = memory.rows.shape
     most = int(counts[-1]) if len(counts) else 0
     distance = np.empty((2, capacity), np.float32)
@@ -184,7 +179,7 @@ def search_for(memory: Memory, counts: NDArray[np.int64]) -> Search:
 
 
 def no_neighbours(targets: int) -> NeighboursView:
-    """Return what stands for learners where there are none."""
+    """Return the view of a bank without such learners, for compiled code."""
     none = np.zeros(0)
     codes = np.zeros(0, np.int64)
     memory = Memory(np.zeros((0, 0), np.float32), none, codes, np.zeros(1, np.int64), none)
@@ -201,9 +196,11 @@ def learn_neighbours(
     first: int,
     scores: Float64Array,
 ) -> None:
-    """Write the scores of rows by their neighbours, then learn each of them.
+    """Write the scores of rows, each before it is stored.
 
-    Phi: (n, D) shared features, (1, z) first. Other arguments are as of `ridge.learn_ridge`.
+    Phi: (n, D) shared features, of which the first are (1, z).
+
+    Other arguments are those of `ridge.learn_ridge`.
     """
     m, counts, relevance, search = near
     stop = first + 2 * len(counts)
@@ -212,12 +209,12 @@ def learn_neighbours(
         for c in range(len(z)):
             z[c] = Phi[i, 1 + c]
         most_frequent = row_scores(m, counts, relevance, regression, search, scores[i, first:stop])
-        place = m.stored[0] % capacity
+        slot = m.stored[0] % capacity
         for c in range(len(z)):
-            m.rows[c, place] = z[c]
-        m.target[place] = Y[i, 0] if regression else _code(Y[i])
-        m.counts[place] = weight[i]
-        m.said[place] = most_frequent
+            m.rows[c, slot] = z[c]
+        m.target[slot] = Y[i, 0] if regression else _code(Y[i])
+        m.counts[slot] = weight[i]
+        m.said[slot] = most_frequent
         m.stored[0] += 1
 
 
@@ -230,14 +227,22 @@ def row_scores(
     search: Search,
     scores: Float64Array,
 ) -> int:
-    """Write the scores (learners, K) of the row in `search`; return the most frequent class."""
+    """Write the scores of the row in `search.z`; return the most frequent class.
+
+    m: the stored rows.
+    counts: (k,) numbers of neighbours.
+    weight: (2, d) weights of the columns in both distances.
+    regression: whether targets are numbers.
+    search: reused memory with the row.
+    scores: (2 k, K).
+    """
     kept, most_frequent = smaller(m.stored[0], len(m.target)), 0
     distance, least, slot = search.distance, search.least, search.slot
     _measure(m.rows, search.z, weight, kept, distance[0], distance[1])
     for h in range(2):
-        found = _nearest(distance[h], kept, least, slot)
+        nearest = _nearest(distance[h], kept, least, slot)
         for e in range(len(counts)):
-            near, score = smaller(counts[e], found), scores[h * len(counts) + e]
+            near, score = smaller(counts[e], nearest), scores[h * len(counts) + e]
             for k in range(len(score)):
                 score[k] = 0.0
             total = 0.0
@@ -249,7 +254,7 @@ def row_scores(
                     score[0] += count * value / total
                     continue
                 code = int(value)
-                if not 0 <= code < len(score):  # a label that no class has counts for none
+                if not 0 <= code < len(score):  # no class has this code
                     continue
                 score[code] += count
                 if score[code] > score[most_frequent]:
@@ -270,7 +275,7 @@ def _measure(
     by_first: NDArray[np.float32],
     by_second: NDArray[np.float32],
 ) -> None:
-    """Write the distances of z from the stored rows, by both weights, in one pass over the rows."""
+    """Write the distances of z from the stored rows by both weights, in one pass over the rows."""
     for s in range(kept):
         by_first[s] = by_second[s] = 0.0
     for c in range(len(z)):
@@ -283,7 +288,7 @@ def _measure(
 
 @inner
 def _code(y: Float64Array) -> int:
-    """Return the number of the class of a one-hot row."""
+    """Return the class code of a one-hot row."""
     code = 0
     for k in range(len(y)):
         if y[k] == 1.0:
@@ -295,7 +300,7 @@ def _code(y: Float64Array) -> int:
 def _nearest(
     distance: NDArray[np.float32], kept: int, least: NDArray[np.float32], slot: NDArray[np.int64]
 ) -> int:
-    """Sort the least distances and their places in; returns how many there are."""
+    """Write the least distances, ascending, and their slots; return how many there are."""
     count, most = 0, len(slot)
     for s in range(kept):
         if count == most and distance[s] >= least[most - 1]:

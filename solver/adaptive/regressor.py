@@ -1,4 +1,4 @@
-"""A bank for regression: targets of any unit, which may move."""
+"""A bank for regression: targets may have any unit, which may change."""
 
 from collections.abc import Mapping, Sequence
 from typing import Any, NamedTuple
@@ -33,44 +33,40 @@ LAGS = 3
 
 
 class ValueView(NamedTuple):
-    """An immutable view of a regressor for predictions by other threads.
-
-    units: of the targets. last, lags: the values before the next row, (LAGS,), and standardised,
-    (1, LAGS), where they are used.
-    """
+    """An immutable view of a regressor for predictions by other threads."""
 
     inputs: InputView
     learners: LearnersView
     combination: values.ValueCombination
-    units: Units
-    last: Float64Array | None
-    lags: Float64Array | None
-    external: int
+    units: Units  # of the targets
+    last: Float64Array | None  # (LAGS,) targets before the next row, if `temporal`
+    lags: Float64Array | None  # (1, LAGS) the same, standardised
+    external: int  # number of external experts
     samples: int
 
 
 class ValueAnswers(NamedTuple):
-    """Answers about n rows: values (n,), and the standard deviation of each target around it.
+    """Predictions for n rows."""
 
-    The deviation is that of the mixture of the learners' Gaussian likelihoods (`values`).
-    """
-
-    prediction: Float64Array
+    prediction: Float64Array  # (n,)
+    # (n,) standard deviation of the mixture of the learners' Gaussian likelihoods (`values`).
     deviation: Float64Array
 
     @property
     def decision(self) -> Float64Array:
-        """The values."""
+        """The predictions."""
         return self.prediction
 
 
 class AdaptiveRegressor:
     """Learns prepared rows with targets.
 
-    columns: how many dense rows have, None for sparse rows. texts: how many texts they have beside.
-
-    external_experts: names of learners whose values the caller hands in with each block.
-    temporal: whether the targets before a row may be used for it.
+    columns: number of columns of dense rows; None for sparse rows.
+    settings: the learners of the bank.
+    texts: how many text columns rows have.
+    seed: of the random features.
+    external_experts: names of learners whose values the caller passes with each block.
+    temporal: whether the targets before a row are features of it.
     """
 
     def __init__(
@@ -102,13 +98,17 @@ class AdaptiveRegressor:
         weight: Weights = None,
         codes: Float64Array | None = None,
     ) -> Float64Array:
-        """Learns rows; returns the values (n,) of rows before each one's own target.
+        """Learn rows in order; return the prediction (n,) for each before its target was learned.
 
-        external: (n, experts) values by the external experts, made before the rows' targets were
-        used; NaN where there is nothing to say. The first row of all has NaN. weight: how much
-        each row's loss counts; the unit of the targets does without. codes: (n, texts) of the
-        rows' texts, NaN where one is missing. Blocks of any length give the same values to
-        rounding.
+        The prediction for the first row of all is NaN. Predictions do not depend on how a stream is
+        cut into blocks, but for rounding.
+
+        X: n prepared rows.
+        y: (n,) targets.
+        external: (n, experts) values of the external experts, computed before the targets were
+            used; NaN where an expert has none.
+        weight: (n,) how much the loss of each row counts; the unit of the targets ignores it.
+        codes: (n, texts) of the rows' texts, NaN where a text is missing.
         """
         answers = np.empty(len(y))
         start = 0
@@ -123,7 +123,7 @@ class AdaptiveRegressor:
         return answers
 
     def _until_boundary(self) -> int:
-        """Units are set after 1, 2, 4, 8, 16 samples and then after each CHUNK."""
+        """Return how many rows come before `_end_chunk`: after 1, 2, 4, 8, 16, then each CHUNK."""
         if self.samples >= CHUNK:
             return CHUNK - self.samples % CHUNK
         return max(1 << self.samples.bit_length(), 1) - self.samples
@@ -151,12 +151,12 @@ class AdaptiveRegressor:
         )
         answers, errors = values.combine_values(self.combination, all_values, awake, t, weight)
         self.losses.add(errors)
-        answered = np.full(1, np.nan) if first else self.scale.units.undone(answers)
+        predicted = np.full(1, np.nan) if first else self.scale.units.unscaled(answers)
         self.scale.absorb(y)
         self.samples += len(y)
         if self._at_boundary():
             self._end_chunk()
-        return answered
+        return predicted
 
     def _at_boundary(self) -> bool:
         n = self.samples
@@ -178,9 +178,9 @@ class AdaptiveRegressor:
             values.rescale(self.combination, moved[0])
 
     def _learn_logarithms(self, first: FirstSamples, bend: float) -> None:
-        """Begin again with the logarithms of targets; learners learn the first ones again.
+        """Restart with the logarithms of targets, and learn the first samples again.
 
-        Those of wide rows, whose features are not all that they learn, do not.
+        Learners of wide rows do not learn them again: only their features were stored.
         """
         self.scale.bend(bend, first.y)
         self.scale.move()
@@ -207,13 +207,13 @@ class AdaptiveRegressor:
         self.combination = values.new_value_combination(experts, self.settings.stackers)
 
     def _past(self, y: Float64Array) -> Float64Array:
-        """(n, LAGS) values before each row, the nearest first, NaN before the first of all."""
+        """Return the targets (n, LAGS) before each row, the latest first; NaN before the first."""
         past = np.concatenate([self.last[::-1], y])
         self.last = past[: -LAGS - 1 : -1].copy()
         return np.stack([past[LAGS - 1 - k : len(past) - 1 - k] for k in range(LAGS)], axis=1)
 
     def view(self) -> ValueView:
-        """Return the model as it is now, for `predict_values`."""
+        """Return an immutable copy, for `predict_values`."""
         lags = standardised(self.lag_moments, self.last[None], CLIPPED) if self.temporal else None
         return ValueView(
             self.inputs.view(),
@@ -227,11 +227,7 @@ class AdaptiveRegressor:
         )
 
     def standing(self) -> Standing:
-        """Return the weight and losses of each learner.
-
-        Losses are squared errors of targets in the units that they were learned in
-        (`target_scale`).
-        """
+        """Return the weight and mean squared errors of each learner, in units of `target_scale`."""
         return Standing(self.kinds, self.combination.weight.copy(), *self.losses.means())
 
     @property
@@ -251,7 +247,7 @@ class AdaptiveRegressor:
         return kinds
 
     def state(self) -> dict[str, NDArray[Any]]:
-        """Return all that `restore` needs to go on bit for bit, as plain arrays."""
+        """Return plain arrays from which `restore` continues bit for bit."""
         arrays = {"counts": np.array([self.samples], np.int64), "last": self.last.copy()}
         arrays |= (
             self.inputs.state() | self.learners.state() | self.losses.state() | self.scale.state()
@@ -261,7 +257,7 @@ class AdaptiveRegressor:
         return arrays | values.value_combination_arrays(self.combination)
 
     def restore(self, state: Mapping[str, NDArray[Any]]) -> None:
-        """Take over a state of a regressor with the same parameters."""
+        """Restore the state of a regressor with the same parameters."""
         self.samples, self.last = int(state["counts"][0]), np.array(state["last"])
         self.inputs.restore(state)
         self.learners.restore(state)
@@ -279,9 +275,14 @@ def predict_values(
     external: Float64Array | None = None,
     codes: Float64Array | None = None,
 ) -> ValueAnswers:
-    """Answers for prepared rows, external values (n, experts) and codes as in `absorb`.
+    """Predict rows, each as if it came next.
 
-    Raises ValueError before any sample.
+    view: of the regressor.
+    X: n prepared rows.
+    external: (n, experts) as in `AdaptiveRegressor.absorb`.
+    codes: (n, texts) as there.
+
+    Raises ValueError before the first sample.
     """
     if view.samples == 0:
         raise ValueError("no sample has been absorbed yet")
@@ -294,13 +295,17 @@ def predict_values(
     all_values, awake = with_others(learner_values, past, external, view.external, view.units)
     answers, variances = values.combined_values(view.combination, all_values, awake)
     deviations = view.units.slope(answers) * np.sqrt(variances)
-    return ValueAnswers(view.units.undone(answers), deviations)
+    return ValueAnswers(view.units.unscaled(answers), deviations)
 
 
 def learned_values(
     view: ValueView, Phi: Float64Array, sparse: SparseRows | None, codes: Float64Array | None
 ) -> Float64Array:
-    """(n, learners) in units of the target, for rows whose inputs Phi and sparse are."""
+    """Return the learners' values (n, learners) for rows, in units of the target.
+
+    Phi, sparse: the rows, as `inputs.inputs_of` returns them.
+    codes: (n, texts) of their texts.
+    """
     others = view.external + (view.last is not None)
     learner_values = np.empty((len(Phi), view.combination.a.shape[1] - others, 1))
     score(view.learners, Phi, sparse, codes, learner_values)
@@ -314,15 +319,20 @@ def with_others(
     count: int,
     units: Units,
 ) -> tuple[Float64Array, NDArray[np.bool_]]:
-    """(values (n, E) in target units, awake (n, E)) of own learners and others beside them.
+    """Append the last target and the values of external experts to the learners' values.
 
-    The others are the last value, where `past` values (n, LAGS) are used, and `count` external
-    experts, which sleep in rows where they have NaN.
+    learner_values: (n, learners) in units of the target.
+    past: (n, LAGS) targets before each row; None if they are not used.
+    external: (n, count) values of external experts, as targets; NaN where an expert has none.
+    count: number of external experts.
+    units: of the targets.
+
+    Returns all values (n, E) in units of the target, and which experts are awake (n, E).
     """
     n = len(learner_values)
     parts = [np.empty((n, 0))] if past is None else [past[:, :1]]
     parts.append(np.full((n, count), np.nan) if external is None else external)
-    other = units.of(np.clip(np.concatenate(parts, axis=1), -CENTRE_LIMIT, CENTRE_LIMIT))
+    other = units.scaled(np.clip(np.concatenate(parts, axis=1), -CENTRE_LIMIT, CENTRE_LIMIT))
     finite = np.isfinite(other)
     awake = np.concatenate([np.ones(learner_values.shape, np.bool_), finite], axis=1)
     return np.concatenate([learner_values, np.where(finite, other, 0.0)], axis=1), awake

@@ -5,31 +5,34 @@ With P = (Phi'Phi + ridge I)^-1 over all rows before, each row phi (D,) with tar
     g = P phi,   v = g / sqrt(1 + phi.g)
     s = phi W,   W <- W + v (residual(y, s) / sqrt(1 + phi.g)),   P <- P - v v'
 
-s is the answer before the row's own target: no bit of y or of a later row is in it. With
+The score s depends neither on the row's own target nor on later rows. The losses are
 
     square     residual(y, s) = y - s
     hinge      residual(y, s) = sign max(1 - sign s, 0), sign = 2 y - 1
     logistic   residual(y, s) = 4 (y - 1 / (1 + exp(-s)))
-    huber      residual(y, s) = y - s, at most HUBER in size
+    huber      residual(y, s) = y - s, clipped at +-HUBER
 
-A row of weight w counts as w rows: phi, y and s are sqrt(w) times themselves in all of this, so
-that v = sqrt(w) g / sqrt(1 + w phi.g) and the residual's factor is sqrt(w) / sqrt(1 + w phi.g).
+With the square loss this is ridge regression by the Kalman recursion. The gains v depend on the
+rows alone, so that learners with other losses share them and need only a W of their own: their
+residual takes the place of the innovation, as in the second-order perceptron (Cesa-Bianchi, Conconi
+and Gentile 2005). No residual has a slope above 1, so that no step overshoots.
 
-the first is ridge regression by the Kalman recursion. The gains v depend on the rows alone, so
-that learners with other losses share them at the cost of their own W: their residual takes the
-place of the innovation, as in the second-order perceptron (Cesa-Bianchi, Conconi and Gentile
-2005). No residual has a slope above 1, so that no step overshoots.
+A row of weight w counts as w rows: phi, y and s are multiplied by sqrt(w) in all of this, so that
+v = sqrt(w) g / sqrt(1 + w phi.g) and the residual's factor is sqrt(w) / sqrt(1 + w phi.g).
 
-The array P changes after each CHUNK samples only, by one product of matrices. Until then P - V'V
-stands for it, V the gains of the rows since, so that no row writes all of P.
+The array P changes only after each CHUNK samples, by one matrix product. Until then its value is
+P - V'V, where V are the gains of the rows since, so that no row writes all of P.
 
 A finite horizon forgets back to the prior after each CHUNK samples (KRLS-T: Van Vaerenbergh,
 Lazaro-Gredilla and Santamaria 2012):
 
     l = exp(-CHUNK / horizon),   P <- l P + (1 - l) I / ridge,   W <- sqrt(l) W
 
-P stays between 0 and I / ridge for ever. Rounding takes it out of these bounds by about
-1e-16 / ridge a block; every REFRESH samples its eigenvalues are put back into them.
+P stays between 0 and I / ridge. Rounding violates these bounds by about 1e-16 / ridge a chunk;
+every REFRESH samples its eigenvalues are clipped to them.
+
+When a stream changes, learners of infinite horizon are repaired: see `endless`, which takes pairs
+of `RidgePart`.
 """
 
 import math
@@ -46,26 +49,23 @@ from wolfstream.solver.arrays import Float64Array
 from wolfstream.solver.compiled import inner, larger, smaller
 
 _SQUARE, _HINGE, _LOGISTIC = range(3)
-_KINDS: dict[Loss, int] = {"square": _SQUARE, "hinge": _HINGE, "logistic": _LOGISTIC, "huber": 3}
+_LOSSES: dict[Loss, int] = {"square": _SQUARE, "hinge": _HINGE, "logistic": _LOGISTIC, "huber": 3}
 # In deviations of the target.
 HUBER = 0.2
 CHUNK = 32
-# Up to this many rows, passes over half of P cost less than a product of matrices.
+# Up to this many rows, passes over half of P cost less than a matrix product.
 FEW = 4
 REFRESH = 65_536
 
 
 class RidgeArrays(NamedTuple):
-    """What learning reads and writes; fields as of `RidgeLearners`.
-
-    kinds: (losses,) their numbers. scale: (CHUNK,) is overwritten.
-    """
+    """What learning reads and writes; fields as of `RidgeLearners`."""
 
     P: Float64Array
     gains: Float64Array
     W: Float64Array
-    kinds: NDArray[np.int64]
-    scale: Float64Array
+    losses: NDArray[np.int64]  # (losses,) numbers of `_LOSSES`
+    scale: Float64Array  # (CHUNK,) reused memory
 
 
 NO_RIDGE = RidgeArrays(
@@ -80,9 +80,11 @@ NO_RIDGE = RidgeArrays(
 class RidgeLearners(Experts):
     """Learners with different horizons, ridges and losses on the same D columns.
 
-    name: of their arrays. All settings have the same span and losses. P: (settings, D, D) float64,
-    symmetric. gains: (settings, CHUNK, D), of the `pending` rows since P was updated. W: as in
-    `weights`; it changes in place, and views copy it.
+    name: prefix of the names of saved arrays.
+    settings: each is a learner for each of its losses; all have the same span and losses.
+    P: (settings, D, D) symmetric.
+    gains: (settings, CHUNK, D) of the `pending` rows since P was updated.
+    W: (settings, losses, K, D) as in `weights`; updated in place.
     """
 
     def __init__(self, name: str, settings: Sequence[RidgeSetting], columns: int) -> None:
@@ -93,7 +95,7 @@ class RidgeLearners(Experts):
         self.gains = np.zeros((len(settings), CHUNK, columns))
         self.pending = 0
         self.W = np.zeros((len(settings), len(losses), 1, columns))
-        self._kinds = np.array([_KINDS[loss] for loss in losses])
+        self._losses = np.array([_LOSSES[loss] for loss in losses])
         self._work, self._scale = np.empty((columns, columns)), np.empty(CHUNK)
 
     @property
@@ -103,31 +105,31 @@ class RidgeLearners(Experts):
 
     @property
     def work(self) -> int:
-        """A row's gain and its part of a chunk's update of P; a score and a step of each."""
+        """Multiplications of a row's gain, its share of P's update, and each score and step."""
         count, width, _ = self.P.shape
         return int(count * (2 * width * width + 2 * CHUNK * width) + 2 * self.W.size)
 
     def meet(self, classes: int) -> None:
-        """Make room for so many classes."""
+        """Grow to `classes` classes."""
         self.W = for_classes(self.W, classes)
 
     def rescale(self, factor: float, shift: float) -> None:
-        """Have every learner answer factor s + shift where it answered s."""
+        """Make every learner predict factor s + shift where it predicted s."""
         self.W = factor * self.W
         self.W[..., 0] += shift
 
     def multiply(self, Phi: Float64Array) -> None:
-        """Write the products of rows with P in their gains' places, by one product of matrices."""
+        """Write Phi P (n, D) of each setting into the gains of the next n rows."""
         rows = np.ascontiguousarray(Phi[:, : self.P.shape[1]])
         np.matmul(rows, self.P, out=self.gains[:, self.pending : self.pending + len(rows)])
 
     @property
     def arrays(self) -> RidgeArrays:
-        """What learning reads and writes."""
-        return RidgeArrays(self.P, self.gains, self.W, self._kinds, self._scale)
+        """The arrays that learning reads and writes."""
+        return RidgeArrays(self.P, self.gains, self.W, self._losses, self._scale)
 
     def end_chunk(self, samples: int) -> None:
-        """Update P and forget by CHUNK samples; the stream is `samples` long, a multiple of it."""
+        """Update P and forget a CHUNK of samples; samples: how many the stream has had."""
         remaining = np.exp([-CHUNK / setting.horizon for setting in self.settings])
         for P, gains, setting, share in zip(
             self.P, self.gains, self.settings, remaining, strict=True
@@ -144,12 +146,12 @@ class RidgeLearners(Experts):
         self.W *= np.sqrt(remaining)[:, None, None, None]
 
     def state(self) -> dict[str, NDArray[Any]]:
-        """Return P, the gains that are pending, and W as plain arrays."""
+        """Return P, the pending gains, and W as plain arrays."""
         name, gains = self._name, self.gains[:, : self.pending].copy()
         return {f"{name}_P": self.P.copy(), f"{name}_gains": gains, f"{name}_W": self.W.copy()}
 
     def restore(self, state: Mapping[str, NDArray[Any]]) -> None:
-        """Take over what `state` gave."""
+        """Restore what `state` returned."""
         name = self._name
         self.P, self.W = (np.array(state[f"{name}_{field}"], order="C") for field in ("P", "W"))
         self.pending = state[f"{name}_gains"].shape[1]
@@ -161,13 +163,13 @@ class RidgeLearners(Experts):
         orders: Sequence[NDArray[np.int64]],
         share: Float64Array,
     ) -> None:
-        """Add what each has learned, of which Q_k = P_k^-1 = Phi_k'Phi_k + ridge I over its rows.
+        """Add the precisions Q_k = P_k^-1 = Phi_k'Phi_k + ridge I of n groups.
 
             Q = sum_k Q_k - (n - 1) ridge I,   W = Q^-1 sum_k Q_k W_k
 
-        For the square loss and an infinite horizon this is the learner of all rows, whatever the
-        division: Q_k W_k is Phi_k'Y_k. For other losses it is the mean weighted by precision. A
-        finite horizon counts the rows of its own learner, so what is added are the last of each.
+        With the square loss and an infinite horizon this is the learner of all rows, however they
+        are divided: Q_k W_k is Phi_k'Y_k. With other losses it is the precision-weighted mean. With
+        a finite horizon it has learned the last rows of each group.
         """
         del share
         weights = [in_order(other.W, order) for other, order in zip(each, orders, strict=True)]
@@ -185,14 +187,61 @@ class RidgeLearners(Experts):
         self.P, self.W = P, W
 
     def precision(self, h: int) -> Float64Array:
-        """(D, D) P^-1 of a setting, with the rows that are pending."""
+        """Return P^-1 (D, D) of setting h, including pending rows."""
         V = self.gains[h, : self.pending]
         largest = 1.0 / self.settings[h].ridge
         return np.asarray(np.linalg.inv(bounded(self.P[h] - V.T @ V, largest)))
 
 
+class RidgePart(NamedTuple):
+    """The learners of one ridge setting."""
+
+    learners: RidgeLearners
+    setting: int
+    experts: slice  # their place among the bank's experts
+
+    @property
+    def horizon(self) -> float:
+        """Horizon in samples."""
+        return self.learners.settings[self.setting].horizon
+
+    @property
+    def weights(self) -> Float64Array:
+        """W (losses, K, D), which must not be changed."""
+        weights: Float64Array = self.learners.W[self.setting]
+        return weights
+
+    def replace(self, weights: Float64Array) -> None:
+        """Replace the weights."""
+        self.learners.W[self.setting] = weights
+
+    def copy_from(self, other: "RidgePart") -> None:
+        """Copy P and W of learners on the same features; only at the end of a chunk."""
+        self.learners.P[self.setting] = other.learners.P[other.setting]
+        self.replace(other.weights)
+
+
+def endless_pairs(ridge: Sequence[RidgeLearners]) -> list[tuple[RidgePart, RidgePart]]:
+    """Return each setting of infinite horizon with the one of the shortest horizon beside it.
+
+    ridge: all ridge learners of a bank, which are its first experts, in order.
+    """
+    pairs, first = [], 0
+    for group in ridge:
+        count = len(group.settings[0].losses)
+        parts = [
+            RidgePart(group, h, slice(first + h * count, first + (h + 1) * count))
+            for h in range(len(group.settings))
+        ]
+        shortest = min(parts, key=lambda part: part.horizon)
+        if np.isfinite(shortest.horizon):
+            pairs += [(part, shortest) for part in parts if not np.isfinite(part.horizon)]
+        first = parts[-1].experts.stop
+    return pairs
+
+
 def _columns(W: Float64Array) -> Float64Array:
-    """(D, losses K)."""
+    """Return W (losses, K, D) as a matrix (D, losses K)."""
     columns: Float64Array = W.reshape(-1, W.shape[-1]).T
     return columns
 
@@ -208,7 +257,7 @@ def _described(setting: RidgeSetting, loss: Loss) -> dict[str, Any]:
 
 
 def bounded(P: Float64Array, largest: float) -> Float64Array:
-    """Return the symmetric matrix nearest to P whose eigenvalues lie in [1e-14, 1] largest."""
+    """Return P with eigenvalues clipped to [1e-14 largest, largest]: the nearest such matrix."""
     values, vectors = np.linalg.eigh((P + P.T) / 2.0)
     root = vectors * np.sqrt(np.clip(values, 1e-14 * largest, largest))
     nearest: Float64Array = root @ root.T
@@ -226,13 +275,17 @@ def learn_ridge(
     first: int,
     scores: Float64Array,
 ) -> None:
-    """Write the answers to rows before each one's own target; then the rows are learned.
+    """Write the scores of rows, each before its target is learned.
 
-    They must not go beyond the end of a chunk, of which `pending` rows were learned. few: whether
-    their gains are still to be made; else `RidgeLearners.multiply` has begun them. weight: (n,).
-    scores: (n, experts, K), of which these learners are those from the first on.
+    Phi: (n, D) features of rows, which must not reach beyond the end of the chunk.
+    few: whether to compute g here; else `RidgeLearners.multiply` has written Phi P into the gains.
+    pending: how many rows of the chunk were learned before.
+    Y: (n, K) targets.
+    weight: (n,) weights of the rows.
+    first: the number of the first of these learners among the experts.
+    scores: (n, experts, K), of which those of these learners are written.
     """
-    P, gains, W, kinds, scale = ridge
+    P, gains, W, losses, scale = ridge
     columns = P.shape[2]
     for h in range(len(W)):
         for i in range(len(Phi)):
@@ -242,33 +295,33 @@ def learn_ridge(
             for j in range(pending + i):
                 factor = dot(gains[h, j], phi)
                 add(v, -factor, gains[h, j])
-            # Rounding may leave less than nothing where equal rows came before.
+            # Rounding may make phi.g negative where equal rows came before.
             spread = root * root * larger(dot(v, phi), 0.0)
             scale[i] = root / math.sqrt(1.0 + spread)
             for c in range(len(v)):
                 v[c] *= scale[i]
-        for e in range(len(kinds)):
+        for e in range(len(losses)):
             for k in range(Y.shape[1]):
                 for i in range(len(Phi)):
                     score = dot(W[h, e, k], Phi[i, :columns])
-                    scores[i, first + h * len(kinds) + e, k] = score
-                    residual = _residual(kinds[e], Y[i, k], score)
+                    scores[i, first + h * len(losses) + e, k] = score
+                    residual = _residual(losses[e], Y[i, k], score)
                     add(W[h, e, k], scale[i] * residual, gains[h, pending + i])
 
 
 @inner
 def logistic(score: float) -> float:
-    """1 / (1 + exp(-score))."""
+    """Return 1 / (1 + exp(-score))."""
     return 1.0 / (1.0 + math.exp(-larger(score, -700.0)))
 
 
 @inner
-def _residual(kind: int, y: float, score: float) -> float:
-    if kind == _SQUARE:
+def _residual(loss: int, y: float, score: float) -> float:
+    if loss == _SQUARE:
         return y - score
-    if kind == _HINGE:
+    if loss == _HINGE:
         sign = 2.0 * y - 1.0
         return float(sign * larger(1.0 - sign * score, 0.0))
-    if kind == _LOGISTIC:
+    if loss == _LOGISTIC:
         return 4.0 * (y - logistic(score))
     return float(smaller(larger(y - score, -HUBER), HUBER))

@@ -1,8 +1,8 @@
-"""What a bank is made of, and the defaults of both tasks.
+"""The learners of a bank, and the defaults for both tasks.
 
-A geometric grid of steps, horizons and losses covers every choice that a stream may need
-made. Linear learners cost next to nothing and are what noisy linear concepts need; short
-horizons are for fast drift, an infinite one for streams that stay what they are.
+A geometric grid of steps, horizons and losses takes the place of tuning. Linear learners cost next
+to nothing and suit noisy linear concepts; short horizons are for fast drift, the infinite one is
+for streams that do not change.
 """
 
 from collections.abc import Sequence
@@ -15,40 +15,35 @@ FOREVER = float("inf")
 
 
 class RidgeSetting(NamedTuple):
-    """span: the columns to learn on. horizon: samples, or infinity. losses: an expert each."""
+    """Ridge learners that share P (`ridge`)."""
 
     span: Span
-    horizon: float
+    horizon: float  # in samples
     ridge: float
-    losses: tuple[Loss, ...]
+    losses: tuple[Loss, ...]  # an expert each
 
 
 class GradientSetting(NamedTuple):
-    """span: the columns to learn on. step: its length; of regression below 2."""
+    """A first-order learner (`gradient`)."""
 
     span: Span
-    step: float
+    step: float  # in regression below 2
 
 
 class Settings(NamedTuple):
-    """The learners of a bank.
-
-    neighbours: how many of the nearest, ascending. naive_bayes: horizons, of classes and of rows
-    that are not wide. diagonal: steps, of wide rows only. texts: steps, of rows with texts only.
-    stackers: steps, or of regression horizons.
-    """
+    """The learners of a bank."""
 
     ridge: tuple[RidgeSetting, ...]
     gradient: tuple[GradientSetting, ...]
-    neighbours: tuple[int, ...]
-    naive_bayes: tuple[float, ...]
-    diagonal: tuple[float, ...]
-    texts: tuple[float, ...]
-    stackers: tuple[float, ...]
+    neighbours: tuple[int, ...]  # numbers of neighbours, ascending
+    naive_bayes: tuple[float, ...]  # horizons; for classes of rows that are not wide
+    diagonal: tuple[float, ...]  # steps; for wide rows
+    texts: tuple[float, ...]  # steps; for rows with texts
+    stackers: tuple[float, ...]  # steps; in regression horizons
 
 
 def plain_horizon(horizon: float) -> float | None:
-    """Return a horizon as descriptions have it: None for an infinite one."""
+    """Return a horizon as JSON has it: None for an infinite one."""
     return None if horizon == FOREVER else horizon
 
 
@@ -98,35 +93,31 @@ REGRESSION = Settings(
     stackers=(300.0, FOREVER),
 )
 
-# The prior of ridge learners whose horizon is not one of the defaults.
-_PRIOR = 0.1
+# The ridge of learners whose horizon is not one of the defaults.
+_RIDGE = 0.1
 
 
 class Pins(NamedTuple):
-    """What takes the place of a part of the defaults: None leaves it, and nothing switches it off.
+    """Replacements for parts of the defaults: None keeps a part, an empty sequence removes it."""
 
-    horizons: of ridge learners, infinity for none. steps: of gradient learners. neighbours: how
-    many of the nearest. naive_bayes: horizons, of classes alone.
-    """
-
-    horizons: Sequence[float] | None = None
-    steps: Sequence[float] | None = None
-    neighbours: Sequence[int] | None = None
-    naive_bayes: Sequence[float] | None = None
+    horizons: Sequence[float] | None = None  # of ridge learners
+    steps: Sequence[float] | None = None  # of gradient learners
+    neighbours: Sequence[int] | None = None  # numbers of neighbours
+    naive_bayes: Sequence[float] | None = None  # horizons, in classification
 
 
 NO_PINS = Pins()
 
 
 def pinned(settings: Settings, pins: Pins) -> Settings:
-    """Return the settings with these parts in place of their own, on every span of features."""
+    """Return settings with parts replaced, on every span of features."""
     if pins.horizons is not None:
         by_span_and_horizon = {
             (setting.span, setting.horizon): setting for setting in settings.ridge
         }
         losses = settings.ridge[0].losses
         ridge = [
-            by_span_and_horizon.get((span, horizon), RidgeSetting(span, horizon, _PRIOR, losses))
+            by_span_and_horizon.get((span, horizon), RidgeSetting(span, horizon, _RIDGE, losses))
             for span in dict.fromkeys(setting.span for setting in settings.ridge)
             for horizon in pins.horizons
         ]

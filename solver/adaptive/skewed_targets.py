@@ -1,14 +1,14 @@
-"""Whether the logarithms of targets are learned, by the first ones and their rows.
+"""Decides by the first samples whether to learn logarithms of targets.
 
-Targets that are skewed to large ones, such as prices, are often products of what their rows say,
-and their logarithms sums; others, such as fares by distance, are sums as they are. Both are tried
-on the first FIRST samples: ridge regression on the features that all learners share, each target
-left out (Allen 1974),
+Targets that are skewed to the right, such as prices, are often products of features, so that their
+logarithms are sums; others, such as fares by distance, are sums themselves. Both are tried on the
+first FIRST samples by ridge regression on the shared features, with leave-one-out predictions y_i'
+(PRESS, Allen 1974):
 
     H = K (K + rho I)^-1,   y_i - y_i' = (y_i - (H y)_i) / (1 - H_ii),   K = Phi Phi'
 
-and logarithms are learned, of the first samples again, if the mean absolute error of their answers
-is the smaller one, in the units of the targets.
+Logarithms are learned, from the first sample again, if their predictions have the smaller mean
+absolute error in the units of the targets.
 """
 
 from collections.abc import Mapping
@@ -25,22 +25,22 @@ _RIDGES = (0.1, 1.0, 10.0)
 
 
 class FirstSamples(NamedTuple):
-    """rows: (n, features). codes: (n, texts) of the rows' texts. y, weight: (n,)."""
+    """The first n samples of a stream."""
 
-    rows: Float64Array
-    codes: Float64Array
-    y: Float64Array
-    weight: Float64Array
+    rows: Float64Array  # (n, features)
+    codes: Float64Array  # (n, texts) of the rows' texts
+    y: Float64Array  # (n,)
+    weight: Float64Array  # (n,)
 
     @property
     def bend(self) -> float:
-        """The bend of the targets; 0 leaves them as they are."""
+        """The bend b of targets whose asinh(y / b) is to be learned; 0 if y is."""
         bend = bend_of_targets(self.y)
         return bend if bend and _suits(bend, self.rows, self.y) else 0.0
 
 
 class FirstTargets:
-    """Keeps the first samples until they decide whether logarithms are learned."""
+    """Stores the first samples until they decide whether logarithms are learned."""
 
     def __init__(self, features: int, texts: int) -> None:
         self._widths = features, texts
@@ -48,17 +48,17 @@ class FirstTargets:
 
     @property
     def nbytes(self) -> int:
-        """Memory that they take at most."""
+        """Memory in bytes, at most."""
         return 8 * FIRST * (sum(self._widths) + 2)
 
     def take(self, samples: FirstSamples, before: int) -> None:
-        """Take samples, of which none or all are among the FIRST. before: how many came before."""
+        """Store samples if `before` samples came before them; all or none are among the FIRST."""
         if before < FIRST:
             each = zip(self.samples, samples, strict=True)
             self.samples = FirstSamples(*(np.concatenate(pair) for pair in each))
 
     def decided(self) -> FirstSamples | None:
-        """Return all of them, once, when they are FIRST."""
+        """Return the samples and forget them, once there are FIRST of them; else None."""
         samples = self.samples
         if len(samples.y) < FIRST:
             return None
@@ -74,7 +74,7 @@ class FirstTargets:
         return {f"early_{name}": array.copy() for name, array in self.samples._asdict().items()}
 
     def restore(self, state: Mapping[str, NDArray[Any]]) -> None:
-        """Take over what `state` gave, perhaps where rows had fewer texts."""
+        """Restore what `state` returned, when rows had at most as many texts as now."""
         fields = FirstSamples._fields
         samples = FirstSamples(*(np.array(state[f"early_{field}"]) for field in fields))
         codes = np.full((len(samples.y), self._widths[1]), np.nan)
@@ -83,7 +83,7 @@ class FirstTargets:
 
 
 def _suits(bend: float, rows: Float64Array, y: Float64Array) -> bool:
-    """Return whether answers by logarithms are nearer to targets."""
+    """Return whether predictions by logarithms are nearer to the targets."""
     u = bent(y, bend)
     straight, curved = np.inf, np.inf
     values, vectors = np.linalg.eigh(rows @ rows.T)
@@ -96,7 +96,7 @@ def _suits(bend: float, rows: Float64Array, y: Float64Array) -> bool:
 
 
 def _left_out(H: Float64Array, y: Float64Array) -> Float64Array:
-    """Return the answers to each row of a ridge regression of the others, around their mean."""
+    """Return the leave-one-out predictions of a ridge regression around the mean."""
     difference = y - y.mean()
     residual = (difference - H @ difference) / (1.0 - np.diag(H))
     return np.asarray(y - residual)

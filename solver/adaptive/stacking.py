@@ -1,9 +1,9 @@
-"""Stackers: online combinations of all experts' scores.
+"""Stackers: online linear combinations of all experts' scores.
 
-    logit_k = sum_e a_e beta_e u_ek,  the weights a shared by all classes
+    logit_k = sum_e a_e beta_e u_ek,  with coefficients a that all classes share
 
-Adagrad (Duchi, Hazan and Singer 2011) on the log loss with squared gradients that decay by
-DECAY a sample, so that a stacker keeps following; several steps run side by side.
+Adagrad (Duchi, Hazan and Singer 2011) on the log loss. Squared gradients decay by DECAY a sample,
+so that a stacker continues to adapt. Several steps run side by side.
 """
 
 import numpy as np
@@ -12,7 +12,7 @@ from wolfstream.solver.arrays import Float64Array
 from wolfstream.solver.compiled import inner, larger, smaller
 
 DECAY = 0.999
-# A gradient below its root is noise: weights do not grow for ever where all is predicted.
+# A gradient below its root is noise: coefficients stop growing where everything is predicted.
 SMALLEST_SQUARE = 1e-8
 LARGEST_WEIGHT = 100.0
 
@@ -29,9 +29,17 @@ def adagrad_step(
     classes: int,
     label: int,
 ) -> None:
-    """Update one stacker's a and squared gradients by a label, given its p of the sample.
+    """Learn the label of one sample.
 
-    beta: (E,) the experts' temperatures. weight: of the label.
+    a: (E,) coefficients; updated in place.
+    square: (E,) decayed sums of squared gradients; updated in place.
+    step: step size.
+    beta: (E,) temperatures of the experts.
+    weight: of the label.
+    u: (E, K) scores of the experts, less their mean over the classes.
+    p: (K,) probabilities of the stacker.
+    classes: how many of the K columns are classes.
+    label: class code of the sample.
     """
     for e in range(len(a)):
         gradient = -u[e, label]

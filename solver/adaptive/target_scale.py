@@ -1,17 +1,17 @@
-"""Targets in units of their own deviation, whatever units they come in.
+"""Scales targets to their own deviation, whatever units they come in.
 
-    t = (y - centre) / unit, cut off at +-LARGEST
+    t = (y - centre) / unit, clipped at +-LARGEST
 
-Every learner of a bank is linear in the targets, so that a change of centre and unit can be made
-good exactly in its weights: they move whenever the running mean and deviation have left them
-behind, by half a deviation or a factor of two.
+Every learner of a bank is linear in the targets, so that its weights can follow a change of centre
+and unit exactly. Both change when the running mean has moved by half a deviation, or the running
+deviation by a factor of two.
 
-Where the first targets say so (`skewed_targets`), learners see logarithms:
+If the first targets are skewed (`skewed_targets`), learners see logarithms:
 
     t = (asinh(y / bend) - centre) / unit
 
-Answers are in the units of the targets again, not below the least target, and not beyond the
-largest by more than half a deviation: a small error of a logarithm is a large one of a price.
+Predictions are then bounded by the least target, and by half a deviation beyond the largest: a
+small error of a logarithm is a large one of a price.
 """
 
 from collections.abc import Mapping
@@ -31,48 +31,44 @@ from wolfstream.solver.prepare.scale import (
 )
 
 LARGEST = 30.0
-# Beyond such a change, nothing that was learned is worth keeping: the centre's move in
-# deviations, the unit's factor.
+# Larger changes of the centre, in deviations, and of the unit restart all learning.
 LARGEST_SHIFT, LARGEST_FACTOR = 10.0, 30.0
 CENTRE_LIMIT = 1e150
-# Answers about skewed targets reach so many deviations beyond the largest.
+# How many deviations predictions of skewed targets may exceed the largest target by.
 _BEYOND = 0.5
 
 
 class Units(NamedTuple):
-    """What targets are measured in.
-
-    bend: 0 where they are not skewed. lowest, highest: of the bent targets so far.
-    """
+    """The scale of targets."""
 
     centre: float = 0.0
     unit: float = 1.0
-    bend: float = 0.0
-    lowest: float = 0.0
+    bend: float = 0.0  # 0 if targets are not skewed
+    lowest: float = 0.0  # least of the bent targets so far
     highest: float = 0.0
 
     def bent(self, y: Float64Array) -> Float64Array:
-        """Targets, or their logarithms."""
+        """Return asinh(y / bend); y if targets are not skewed."""
         return bent(y, self.bend) if self.bend else y
 
-    def of(self, y: Float64Array) -> Float64Array:
-        """Return values in these units."""
+    def scaled(self, y: Float64Array) -> Float64Array:
+        """Return targets y as t."""
         return np.asarray((self.bent(y) - self.centre) / self.unit)
 
-    def undone(self, t: Float64Array) -> Float64Array:
-        """Return values in these units as targets."""
+    def unscaled(self, t: Float64Array) -> Float64Array:
+        """Invert `scaled`, within the bounds of skewed targets."""
         u = self.centre + self.unit * t
         return self.bend * np.sinh(self._bounded(u)) if self.bend else u
 
     def slope(self, t: Float64Array) -> Float64Array:
-        """Return how fast `undone` grows."""
+        """Return the derivative of `unscaled` at t."""
         if not self.bend:
             return np.full(np.shape(t), self.unit)
         u = self.centre + self.unit * t
         return self.unit * self.bend * np.cosh(self._bounded(u))
 
     def bounds(self) -> tuple[float, float]:
-        """Return the least and the largest answer about skewed targets, in these units."""
+        """Return the least and the largest t that is predicted of skewed targets."""
         return (self.lowest - self.centre) / self.unit, (
             self.highest - self.centre
         ) / self.unit + _BEYOND
@@ -82,9 +78,11 @@ class Units(NamedTuple):
 
 
 class TargetScale:
-    """units: as above, as of the last `move`. moments: of the bent targets so far.
+    """Follows the scale of a stream's targets.
 
-    range: the least and the largest bent one so far.
+    units: the present scale, set by the last `move`.
+    moments: of the bent targets so far.
+    range: (2,) the least and the largest bent target so far.
     """
 
     def __init__(self) -> None:
@@ -93,13 +91,13 @@ class TargetScale:
         self.range = np.zeros(2)
 
     def to_units(self, y: Float64Array) -> Float64Array:
-        """Targets in the present units."""
-        return np.clip(self.units.of(y), -LARGEST, LARGEST)
+        """Return t of targets y in the present units."""
+        return np.clip(self.units.scaled(y), -LARGEST, LARGEST)
 
     def begin(self, y: Float64Array) -> None:
-        """Set the units by the first targets, as long as all before them were equal.
+        """Set the units by targets y, if all targets before them were equal.
 
-        Nothing but the centre has been learned then, so no answer depends on the unit.
+        Only the centre has been learned then, so that no prediction depends on the unit.
         """
         y = np.clip(self.units.bent(y), -CENTRE_LIMIT, CENTRE_LIMIT)
         if self.moments.weight[0] == 0.0:
@@ -110,22 +108,23 @@ class TargetScale:
             self.units = self.units._replace(unit=unit)
 
     def absorb(self, y: Float64Array) -> None:
-        """Take targets into the moments; the units stay."""
+        """Include targets in the moments; the units stay."""
         u = self.units.bent(y)
         self.range[:] = min(self.range[0], u.min()), max(self.range[1], u.max())
         standardise(self.moments, u[:, None], CLIPPED)
 
     def bend(self, bend: float, y: Float64Array) -> None:
-        """Begin again with logarithms. y: all targets so far."""
+        """Restart with logarithms; y: (n,) all targets so far."""
         self.units, self.moments = Units(bend=bend), no_moments(1)
         self.begin(y)
         self.range[:] = self.units.bent(y[:1])
         self.absorb(y)
 
     def move(self) -> tuple[float, float] | None:
-        """Have the units follow the moments, where they are too far off.
+        """Set the units to the moments if they differ too much.
 
-        Returns (factor, shift): what was s in the old units is factor s + shift in the new ones.
+        Returns (factor, shift) such that s in the old units is factor s + shift in the new ones;
+        None if the units stay.
         """
         scale = float(self.moments.unit[0]) or 1.0
         mean = float(np.clip(self.moments.mean[0] / scale, -CENTRE_LIMIT, CENTRE_LIMIT))
@@ -140,7 +139,7 @@ class TargetScale:
 
     @staticmethod
     def jumps(factor: float, shift: float) -> bool:
-        """Return whether a move is one after which everything is learned again."""
+        """Return whether a move is so large that learning restarts."""
         small = 1.0 / LARGEST_FACTOR < factor < LARGEST_FACTOR and abs(shift) < LARGEST_SHIFT
         return not small
 
@@ -150,7 +149,7 @@ class TargetScale:
         return moments_arrays("target_", self.moments) | arrays
 
     def restore(self, state: Mapping[str, NDArray[Any]]) -> None:
-        """Take over what `state` gave."""
+        """Restore what `state` returned."""
         self.moments = moments_from_arrays("target_", state)
         self.units = Units(*(float(value) for value in state["target_units"]))
         self.range = np.array(state["target_range"])

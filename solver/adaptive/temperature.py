@@ -1,12 +1,12 @@
-"""A temperature for each expert: the factor that makes probabilities of its scores.
+"""Inverse temperatures, by which the scores of an expert become probabilities.
 
     p = softmax(beta u),  u the scores less their mean over the classes
     gradient of the log loss in beta:   sum_k p_k u_k - u_y
     curvature:                          sum_k p_k u_k^2 - (sum_k p_k u_k)^2
 
-Both count by the label's weight. beta takes scalar online Newton steps: gradient / (curvature
-summed with decay DECAY). It may be negative: after labels changed their meaning, an expert that is
-always wrong knows as much as one that is always right.
+Both count by the label's weight. beta takes scalar online Newton steps, gradient / (sum of
+curvatures that decay by DECAY). It may be negative: after labels were exchanged, an expert that is
+always wrong is as useful as one that is always right.
 """
 
 import numpy as np
@@ -20,7 +20,7 @@ LARGEST = 1e3
 
 @inner
 def softmax(logits: Float64Array, classes: int) -> None:
-    """Replace the first `classes` logits by exp(logit) / sum exp(logit)."""
+    """Replace the first `classes` entries of logits (K,) by exp(logit) / sum exp(logit)."""
     top = logits[0]
     for k in range(1, classes):
         top = larger(top, logits[k])
@@ -43,7 +43,16 @@ def newton_step(
     label: int,
     weight: float,
 ) -> None:
-    """Update one expert's beta and curvature by a label, given u, p and the label's weight."""
+    """Learn the label of one sample.
+
+    beta, curvature: (E,) of which the expert's entries are updated in place.
+    expert: its number.
+    u: (K,) its scores, less their mean over the classes.
+    p: (K,) its probabilities.
+    classes: how many of the K columns are classes.
+    label: class code of the sample.
+    weight: of the label.
+    """
     first = 0.0
     second = 0.0
     for k in range(classes):

@@ -1,10 +1,10 @@
-"""Slots of texts and of pairs of them, and the weights that learners have there.
+"""Hashes texts and pairs of texts to slots, and holds the weights of slots.
 
-A text is a code in a column; pairs are those of the first CROSSED columns. A missing text is in
-none. A code below 0 is a word: the same in whatever column it stands, and in no pair; an even one
-is two words of a text that follow each other, which say little beside each alone and count PHRASE
-of it. All of them share the slots by a hash, of which there are fewer where there are many targets,
-so that the weights never take more than 16 PLACES bytes for each step.
+A text is a code in a column; the texts of the first CROSSED columns also form pairs. A missing text
+has no slot and no pair. A code below 0 is a word, which has the same slot in every column and forms
+no pair; an even one is a phrase of two consecutive words, whose value counts PHRASE of a word's
+because it adds little to its words. There are fewer slots if there are many targets, so that the
+weights never take more than 16 MOST_WEIGHTS bytes for each step.
 """
 
 from collections.abc import Sequence
@@ -21,35 +21,37 @@ CROSSED = 16
 PHRASE = 0.5
 MOST_SLOTS = 1 << 16
 # Slots times targets.
-PLACES = 1 << 18
-# A text that is missing has a slot whose weights stay 0, and then comes the constant.
+MOST_WEIGHTS = 1 << 18
+# A missing text has a slot whose weights stay 0. Texts and pairs are hashed to slots from FIRST on.
 MISSING, CONSTANT, FIRST = 0, 1, 2
 
 
 class TextWeights(NamedTuple):
-    """Weights of the slots (u,) that any row has used, in ascending order.
+    """Weights of the slots that any row has used.
 
-    W, G: (u, L, K) weights and sums of squared gradients; of classification, the last of the K
-    targets is a class that never comes.
+    In classification the last of the K targets is a class that never comes.
     """
 
-    slots: NDArray[np.int64]
-    W: Float64Array
-    G: Float64Array
+    slots: NDArray[np.int64]  # (u,) ascending
+    W: Float64Array  # (u, L, K) weights
+    G: Float64Array  # (u, L, K) sums of squared gradients
 
 
 def slots_for(targets: int) -> int:
-    """Return how many slots there are, a power of two."""
+    """Return the number of slots for texts and pairs, a power of two."""
     slots = MOST_SLOTS
-    while slots * targets > PLACES and slots > 1:
+    while slots * targets > MOST_WEIGHTS and slots > 1:
         slots //= 2
     return slots
 
 
 def entries(codes: Float64Array, count: int) -> tuple[NDArray[np.int64], Float64Array]:
-    """The slots (n, 1 + m) of rows and their values there, the constant first.
+    """Return the slots (n, 1 + m) of rows, and the values x (n, 1 + m) of the rows there.
 
-    codes: as of `TextLearners.absorb`. count: of slots, a power of two.
+    The constant comes first.
+
+    codes: (n, texts), NaN where a text is missing.
+    count: number of slots, a power of two.
     """
     n, missing = len(codes), np.isnan(codes)
     # Words come last, and most rows have few of them.
@@ -77,21 +79,23 @@ def entries(codes: Float64Array, count: int) -> tuple[NDArray[np.int64], Float64
 
 @lru_cache(256)
 def _mixed_numbers(columns: int) -> NDArray[np.int64]:
-    """Return mixed bits of each column's number, (columns,)."""
+    """Return mixed bits (columns,) of each column's number."""
     return mixed(np.arange(columns)).astype(np.int64)
 
 
 @lru_cache(CROSSED + 1)
 def _pairs(columns: int) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
-    """Return the first and the second column of each pair."""
+    """Return the first and the second column of each pair of columns."""
     return np.triu_indices(columns, 1)
 
 
 def for_targets(weights: TextWeights, order: NDArray[np.int64]) -> TextWeights:
-    """Return weights of at least as many targets; what was target j is target order[j].
+    """Return weights for as many targets as `order` has; target j becomes target order[j].
 
-    order: (targets,), a permutation; those that the weights lack are as their last one. Where there
-    are fewer slots for so many targets, those that become one are averaged.
+    New targets get the weights of the last one. If there are fewer slots for more targets, those
+    that become one are averaged.
+
+    order: (targets,) a permutation, at least as long as the weights have targets.
     """
     late = len(order) - weights.W.shape[2]
     W, G = (
@@ -107,13 +111,16 @@ def for_targets(weights: TextWeights, order: NDArray[np.int64]) -> TextWeights:
 
 
 def joined(each: Sequence[TextWeights], orders: Sequence[NDArray[np.int64]]) -> TextWeights:
-    """Return the weights of learners that learned parts of a stream; orders: of `for_targets`."""
+    """Return the averaged weights of learners that have learned parts of a stream.
+
+    orders: for each learner, the order that `for_targets` takes.
+    """
     parts = [for_targets(weights, order) for weights, order in zip(each, orders, strict=True)]
     return _averaged(TextWeights(*(np.concatenate(arrays) for arrays in zip(*parts, strict=True))))
 
 
 def _averaged(weights: TextWeights) -> TextWeights:
-    """Return averages of weights of the same slots, by how much has moved each, and sums of G."""
+    """Average the W of equal slots, weighted by G, and add their G."""
     slots, place = np.unique(weights.slots, return_inverse=True)
     W, G = (np.zeros((len(slots), *weights.W.shape[1:])) for _ in range(2))
     np.add.at(G, place, weights.G)

@@ -1,11 +1,11 @@
-"""Linear learners on a table's texts and on pairs of them: each has a weight of its own.
+"""Linear learners on a table's texts and pairs of texts, each of which has a weight of its own.
 
-    s = b + (w_1 + ... + w_m) / sqrt(m),  over the m texts and pairs of texts that a row has
+    s = b + (w_1 + ... + w_m) / sqrt(m),  over the m texts and pairs of texts of a row
     G <- G + (r x)^2,   w <- w + step r x / sqrt(G + least),   r = y - 1 / (1 + exp(-s)) or y - s
 
-where x is 1 for the constant b and 1 / sqrt(m) for the others: Adagrad, one-versus-rest, as in
-`diagonal`; least is 0 for classes, and 1 for targets, which are in units of their deviation. Texts
-and pairs have a bounded number of slots (`text_slots`).
+where x is 1 for the constant b and 1 / sqrt(m) for the others: Adagrad (Duchi, Hazan and Singer
+2011), one-versus-rest, as in `diagonal`. `least` is 0 for classes, and 1 for targets, which are in
+units of their deviation. Texts and pairs share a bounded number of slots (`text_slots`).
 """
 
 from collections.abc import Mapping, Sequence
@@ -29,39 +29,38 @@ from wolfstream.solver.adaptive.text_slots import (
 from wolfstream.solver.arrays import Float64Array
 from wolfstream.solver.compiled import compiled, larger
 
-# What is added to G: a squared deviation of the targets, without which the first residuals, however
-# small, would move each weight by a whole step; of classes, where logits want to be large, nothing.
+# What is added to G. Without a squared deviation of the targets the first residuals, however small,
+# would move each weight by a whole step; logits of classes should become large soon.
 DEVIATION, TINY = 1.0, 1e-12
-# A view names so many slots that have changed before all weights are copied again.
+# All weights are copied again when more slots than this have changed since the last copy.
 _MOST_CHANGED = 2048
-# So many weights are gathered at a time for predictions.
+# The most weights that a prediction gathers at a time.
 _MOST_NUMBERS = 1 << 18
 _LEAST_EXPONENT = -700.0
 
 
-class Stretch(NamedTuple):
-    """The weights W (u, L, K) of some slots (u,), which ascend."""
+class SlotWeights(NamedTuple):
+    """Copied weights of some slots."""
 
-    slots: NDArray[np.int64]
-    W: Float64Array
+    slots: NDArray[np.int64]  # (u,) ascending
+    W: Float64Array  # (u, L, K)
 
 
 class TextsView(NamedTuple):
-    """Weights that nothing changes: those of `newer` slots, then those of `older` ones, else 0.
+    """Immutable weights: `newer` ones replace `older` ones, and all other slots weigh 0."""
 
-    hashed: how many slots there are for texts and pairs. The older ones are shared by many views.
-    """
-
-    newer: Stretch
-    older: Stretch
-    hashed: int
+    newer: SlotWeights
+    older: SlotWeights  # shared by many views
+    hashed: int  # number of slots for texts and pairs
 
 
 class TextLearners(ExpertsBeside):
-    """Learners with different steps on the texts of a row, which come as codes.
+    """Learners with different steps on the codes of a row's texts.
 
-    texts: how many columns of them there are. W, G: (slots, L K), updated in place. used: (slots,)
-    whether any row has used it.
+    steps: (L,) step sizes.
+    texts: how many text columns rows have.
+    W, G: (slots, L K) weights and sums of squared gradients, updated in place.
+    used: (slots,) whether any row has used the slot.
     """
 
     def __init__(self, steps: Sequence[float], texts: int, *, regression: bool) -> None:
@@ -75,7 +74,7 @@ class TextLearners(ExpertsBeside):
 
     @property
     def nbytes(self) -> int:
-        """Memory in bytes of the weights, and of a copy of the used ones, which views share."""
+        """Memory in bytes of the weights, and of the copy of the used ones that views share."""
         shared = int(np.count_nonzero(self.used)) * int(self.W[0].nbytes)
         return self.W.nbytes + self.G.nbytes + self.used.nbytes + shared
 
@@ -92,7 +91,7 @@ class TextLearners(ExpertsBeside):
         return TextWeights(slots, self.W[slots].reshape(shape), self.G[slots].reshape(shape))
 
     def replace(self, weights: TextWeights) -> None:
-        """Replace the weights; those that a view keeps stay."""
+        """Replace all weights; views keep theirs."""
         _, learners, targets = weights.W.shape
         slots = FIRST + slots_for(targets)
         self.W, self.G = (np.zeros((slots, learners * targets)) for _ in range(2))
@@ -100,17 +99,20 @@ class TextLearners(ExpertsBeside):
         for array, saved in ((self.W, weights.W), (self.G, weights.G)):
             array[weights.slots] = saved.reshape(len(saved), learners * targets)
         self.used[weights.slots] = True
-        self._older: Stretch | None = None
+        # The copy that views share; None once too many slots have changed since it was made.
+        self._older: SlotWeights | None = None
         self._changed = np.empty(0, np.int64)
 
     def meet(self, classes: int) -> None:
-        """Grow to this many classes; new ones get the weights of the class that never came."""
+        """Grow to `classes` classes; new ones get the weights of the class that never came."""
         self.replace(for_targets(self.weights, np.arange(classes + 1)))
 
     def absorb(self, rows: Float64Array, Y: Float64Array, weight: Float64Array) -> Float64Array:
-        """Learn rows; return the scores (n, L, K) before each row's own target.
+        """Learn rows; return the scores (n, L, K) of each before its target was learned.
 
-        rows: their codes (n, texts), NaN where one is missing. Y: (n, K). weight: (n,) of the rows.
+        rows: (n, texts) codes, NaN where a text is missing.
+        Y: (n, K) targets.
+        weight: (n,) weights of the rows.
         """
         slots, x = entries(rows, len(self.W) - FIRST)
         steps = np.repeat(self.steps, Y.shape[1])
@@ -118,11 +120,11 @@ class TextLearners(ExpertsBeside):
         scores, residual = np.zeros(targets.shape), np.empty(len(steps))
         arrays = self.W, self.G, slots, x, targets, weight, steps
         _learn(*arrays, self._least, self.regression, scores, residual)
-        self._note(slots)
+        self._mark(slots)
         return scores.reshape(len(rows), len(self.steps), -1)
 
-    def _note(self, slots: NDArray[np.int64]) -> None:
-        """Keep which slots are used, and which differ from those that views share."""
+    def _mark(self, slots: NDArray[np.int64]) -> None:
+        """Mark slots as used, and as changed since the copy that views share."""
         self.used[slots] = True
         self.used[MISSING] = False
         if self._older is not None:
@@ -131,25 +133,25 @@ class TextLearners(ExpertsBeside):
                 self._older = None
 
     def rescale(self, factor: float, shift: float) -> None:
-        """Have every learner answer factor s + shift where it answered s."""
+        """Make every learner predict factor s + shift where it predicted s."""
         self.W *= factor
         self.W[CONSTANT] += shift
         self.G *= factor * factor
         self._older = None
 
     def view(self) -> TextsView:
-        """Return the weights as they are now, for `text_scores`."""
+        """Return an immutable copy of the weights, for `text_scores`."""
         if self._older is None:
-            self._older, self._changed = Stretch(*self.weights[:2]), np.empty(0, np.int64)
+            self._older, self._changed = SlotWeights(*self.weights[:2]), np.empty(0, np.int64)
         changed = self.W[self._changed].reshape(-1, *self._older.W.shape[1:])
-        return TextsView(Stretch(self._changed, changed), self._older, len(self.W) - FIRST)
+        return TextsView(SlotWeights(self._changed, changed), self._older, len(self.W) - FIRST)
 
     def state(self) -> dict[str, NDArray[Any]]:
         """Return the weights as plain arrays."""
         return {f"texts_{name}": array for name, array in self.weights._asdict().items()}
 
     def restore(self, state: Mapping[str, NDArray[Any]]) -> None:
-        """Take over what `state` gave. Raises ValueError for slots that do not exist."""
+        """Restore what `state` returned. Raises ValueError for slots that do not exist."""
         weights = TextWeights(*(state[f"texts_{name}"] for name in TextWeights._fields))
         slots, stop = weights.slots, FIRST + slots_for(weights.W.shape[2])
         ascend = bool((np.diff(slots) > 0).all())
@@ -163,17 +165,20 @@ class TextLearners(ExpertsBeside):
         orders: Sequence[NDArray[np.int64]],
         share: Float64Array,
     ) -> None:
-        """Average the weights by how much has moved each."""
+        """Average the weights of each slot, weighted by its sums of squared gradients."""
         del share
         self.replace(joined([other.weights for other in each], orders))
 
 
 def text_scores(view: TextsView, codes: Float64Array) -> Float64Array:
-    """Return the scores (n, L, K) of rows, each as if it came next; nothing is learned."""
+    """Return the scores (n, L, K) of rows, each as if it came next; nothing is learned.
+
+    codes: (n, texts), NaN where a text is missing.
+    """
     slots, x = entries(codes, view.hashed)
     scores = np.empty((len(codes), *view.older.W.shape[1:]))
-    of_a_row = slots.shape[1] * scores.shape[1] * scores.shape[2]
-    rows = max(1, _MOST_NUMBERS // of_a_row)
+    numbers_per_row = slots.shape[1] * scores.shape[1] * scores.shape[2]
+    rows = max(1, _MOST_NUMBERS // numbers_per_row)
     for start in range(0, len(codes), rows):
         part = slice(start, start + rows)
         scores[part] = (x[part, :, None, None] * _weights_at(view, slots[part])).sum(axis=1)
@@ -183,11 +188,11 @@ def text_scores(view: TextsView, codes: Float64Array) -> Float64Array:
 def _weights_at(view: TextsView, slots: NDArray[np.int64]) -> Float64Array:
     """Return the weights (n, m, L, K) of slots (n, m)."""
     weights = np.zeros((*slots.shape, *view.older.W.shape[1:]))
-    for stretch in (view.older, view.newer):
-        if len(stretch.slots):
-            place = np.minimum(np.searchsorted(stretch.slots, slots), len(stretch.slots) - 1)
-            found = stretch.slots[place] == slots
-            weights[found] = stretch.W[place[found]]
+    for copied in (view.older, view.newer):
+        if len(copied.slots):
+            index = np.minimum(np.searchsorted(copied.slots, slots), len(copied.slots) - 1)
+            is_copied = copied.slots[index] == slots
+            weights[is_copied] = copied.W[index[is_copied]]
     return weights
 
 
@@ -205,9 +210,12 @@ def _learn(
     scores: Float64Array,
     residual: Float64Array,
 ) -> None:
-    """Learn rows one after another; of two texts of a row that share a slot, both move it.
+    """Learn rows in order; where two texts of a row share a slot, both change its weights.
 
-    slots, x: (n, m) of `entries`. targets, scores: (n, L K), the latter zeros. residual: scratch.
+    slots, x: (n, m) as `entries` returns them.
+    targets: (n, L K), the targets repeated for each learner.
+    scores: (n, L K) zeros, to which scores are added.
+    residual: (L K,) scratch.
     """
     for i in range(len(slots)):
         score = scores[i]

@@ -1,14 +1,14 @@
-"""From the values of many experts to one value, sample by sample (regression).
+"""Combines the values of many experts into one prediction, sample by sample (regression).
 
     stacker      v = mean + sum_e a_e (v_e - mean),  mean over the experts
-    likelihood   exp(-(y - v)^2 / (2 s)) / sqrt(s),  s the squared errors so far, decayed
-    answer       sum_e w_e v_e over experts and stackers, w by fixed share on the likelihood
-    variance     sum_e w_e (s_e + (v_e - answer)^2), that of the mixture of their likelihoods
+    likelihood   exp(-(y - v)^2 / (2 s)) / sqrt(s),  s the decayed mean of squared errors
+    prediction   sum_e w_e v_e over experts and stackers, w by fixed share on the likelihood
+    variance     sum_e w_e (s_e + (v_e - prediction)^2), that of the mixture of their likelihoods
 
-Stackers are ridge regression on the experts' differences from their mean, so that without
-evidence they are the mean; they forget back to it with a horizon (`ridge`). Likelihoods below
-LEAST of the best one count as LEAST of it. Each row is answered before its own target is used. Its
-squared errors and its log likelihood count by its weight.
+A stacker is a ridge regression on the experts' differences from their mean, so that it is the mean
+before any sample, and forgets back to it with its horizon (`least_squares`). A likelihood counts as
+at least LEAST of the best one. Each row is predicted before its target is used. Squared errors and
+log likelihoods count by the row's weight.
 """
 
 from collections.abc import Mapping, Sequence
@@ -29,23 +29,25 @@ LARGEST_VALUE = 1e6
 
 
 class ValueCombination(NamedTuple):
-    """Of E experts and S stackers, in arrays that are updated in place.
+    """The state of E experts and S stackers, in arrays that are updated in place.
 
-    a: (S, E) and P: (S, E, E) of the stackers, kept: (S,) what one sample leaves of them.
-    square, memory: (E + S,) decayed squared errors and how many they count as. weight:
-    (E + S,) of fixed share, experts first.
+    Experts come before stackers where both have an entry.
     """
 
-    a: Float64Array
-    P: Float64Array
-    kept: Float64Array
-    square: Float64Array
-    memory: Float64Array
-    weight: Float64Array
+    a: Float64Array  # (S, E) coefficients of the stackers
+    P: Float64Array  # (S, E, E) inverse precisions of the stackers
+    kept: Float64Array  # (S,) the factor by which one sample decays a stacker
+    square: Float64Array  # (E + S,) decayed sums of squared errors
+    memory: Float64Array  # (E + S,) decayed sums of weights
+    weight: Float64Array  # (E + S,) weights by fixed share
 
 
 def new_value_combination(experts: int, horizons: Sequence[float]) -> ValueCombination:
-    """Return all experts and stackers alike, before any sample."""
+    """Return the combination before any sample, of equal weights.
+
+    experts: E.
+    horizons: (S,) of the stackers, in samples.
+    """
     stackers = len(horizons)
     return ValueCombination(
         a=np.zeros((stackers, experts)),
@@ -63,17 +65,17 @@ def value_combination_arrays(combination: ValueCombination) -> dict[str, NDArray
 
 
 def value_combination_from_arrays(state: Mapping[str, NDArray[Any]]) -> ValueCombination:
-    """Return a copy of what `value_combination_arrays` named."""
+    """Return a copy of what `value_combination_arrays` returned."""
     fields = ValueCombination._fields
     return ValueCombination(*(np.array(state[f"combination_{field}"]) for field in fields))
 
 
 def rescale(combination: ValueCombination, factor: float) -> None:
-    """Have the combination go on with values `factor` times as large."""
+    """Continue with values `factor` times as large."""
     combination.square[:] *= factor * factor
     for P in combination.P:
         P /= factor * factor
-        # No more uncertain than before any sample.
+        # A stacker is never less certain than before any sample.
         P *= min(1.0, len(P) / np.trace(P))
 
 
@@ -84,10 +86,16 @@ def combine_values(
     target: Float64Array,
     weight: Float64Array,
 ) -> tuple[Float64Array, Float64Array]:
-    """(values (n,), squared errors (n, E + S)) of rows whose targets are then learned.
+    """Predict rows, each before its target is learned.
 
-    values: (n, E), overwritten. awake: (n, E), whether an expert has something to say. weight: (n,)
-    of the rows. Errors are those of weight 1, NaN where there is none.
+    combination: is updated.
+    values: (n, E) of the experts; overwritten.
+    awake: (n, E) whether an expert has a value for the row.
+    target: (n,).
+    weight: (n,) weights of the rows.
+
+    Returns the predictions (n,), and the unweighted squared errors (n, E + S), NaN of an expert
+    that sleeps.
     """
     answers, errors = np.zeros(len(values)), np.full((len(values), len(combination.weight)), np.nan)
     np.clip(values, -LARGEST_VALUE, LARGEST_VALUE, out=values)
@@ -98,7 +106,11 @@ def combine_values(
 def combined_values(
     combination: ValueCombination, values: Float64Array, awake: NDArray[np.bool_]
 ) -> tuple[Float64Array, Float64Array]:
-    """(values (n,), variances (n,)) of rows without targets; values (n, E) are overwritten."""
+    """Return the predictions (n,) and their variances (n,) of rows without targets.
+
+    values: (n, E) of the experts; overwritten.
+    awake: (n, E) whether an expert has a value for the row.
+    """
     answers, variances = np.zeros((2, len(values)))
     errors = np.empty((0, len(combination.weight)))
     np.clip(values, -LARGEST_VALUE, LARGEST_VALUE, out=values)
@@ -176,5 +188,5 @@ def _combine(
 
 @inner
 def _variance(c: ValueCombination, e: int) -> float:
-    """An expert's mean squared error; before any error, one as large as the target's deviation."""
+    """An expert's mean squared error; before any error 1, a squared deviation of the targets."""
     return float((c.square[e] + 1.0) / (c.memory[e] + 1.0) + SMALLEST_SQUARE)

@@ -1,4 +1,4 @@
-"""What a bank answers: of samples just before it learns them, and by a published view."""
+"""Predictions of a bank for classification: of samples before they are learned, and by a view."""
 
 from collections.abc import Sequence
 from typing import NamedTuple
@@ -15,18 +15,14 @@ from wolfstream.solver.rows.matrix import Matrix, SparseRows
 
 
 class ClassAnswers(NamedTuple):
-    """Answers about n rows.
+    """Predictions for n rows."""
 
-    prediction: (n,) int64 class codes; -1 where no class was known. probability: (n, K)
-    float64, zero for a class that was not known; rows sum to 1, or to 0 where none was.
-    """
-
-    prediction: NDArray[np.int64]
-    probability: Float64Array
+    prediction: NDArray[np.int64]  # (n,) class codes, -1 where no class was known
+    probability: Float64Array  # (n, K), 0 for a class that was not known
 
     @property
     def decision(self) -> Float64Array:
-        """Of two classes log(p_1 / p_0), (n,); of others log p, (n, K). NaN where unknown."""
+        """Of two classes log(p_1 / p_0), (n,); else log p, (n, K). NaN where no class was known."""
         if (self.probability > 1e-300).all():
             every = np.log(self.probability)
             return every[:, 1] - every[:, 0] if every.shape[1] == 2 else every
@@ -38,13 +34,17 @@ class ClassAnswers(NamedTuple):
 
 
 def joined(parts: Sequence[ClassAnswers], classes: int) -> ClassAnswers:
-    """Return the answers one after the other; those of a part may know fewer classes."""
+    """Return consecutive predictions as one.
+
+    parts: may know fewer classes.
+    classes: K of the result.
+    """
     prediction = np.concatenate([np.empty(0, np.int64), *(part.prediction for part in parts)])
     probability = np.zeros((len(prediction), classes))
     start = 0
-    for _, of_part in parts:
-        probability[start : start + len(of_part), : of_part.shape[1]] = of_part
-        start += len(of_part)
+    for _, p in parts:
+        probability[start : start + len(p), : p.shape[1]] = p
+        start += len(p)
     return ClassAnswers(prediction, probability)
 
 
@@ -55,7 +55,7 @@ class ClassView(NamedTuple):
     learners: LearnersView
     combination: Combination
     n_classes: int
-    external: int
+    external: int  # number of external experts
 
 
 def predict_classes(
@@ -64,7 +64,12 @@ def predict_classes(
     external: Float64Array | None = None,
     codes: Float64Array | None = None,
 ) -> ClassAnswers:
-    """Answers for prepared rows, external scores (n, experts, K) and codes as in `absorb`.
+    """Predict rows, each as if it came next.
+
+    view: of the classifier.
+    X: n prepared rows.
+    external: (n, experts, K) as in `AdaptiveClassifier.absorb`.
+    codes: (n, texts) as there.
 
     Raises ValueError while no class is known.
     """
@@ -82,9 +87,10 @@ def scores_of(
     external: Float64Array | None,
     codes: Float64Array | None,
 ) -> tuple[Float64Array, NDArray[np.bool_]]:
-    """(scores (n, E, K), awake (n, E)) of all experts for rows, whose inputs Phi and sparse are.
+    """Return the scores (n, E, K) of all experts for rows, and which are awake, (n, E).
 
-    external, codes: as of `predict_classes`.
+    Phi, sparse: the rows, as `inputs.inputs_of` returns them.
+    external, codes: as in `predict_classes`.
     """
     scores = np.empty((len(Phi), len(view.combination.beta), view.n_classes))
     score(view.learners, Phi, sparse, codes, scores)
@@ -94,11 +100,14 @@ def scores_of(
 def take_external(
     external: Float64Array | None, count: int, classes: int, scores: Float64Array
 ) -> NDArray[np.bool_]:
-    """Write external experts' scores of the first classes into those of the last `count` experts.
+    """Write the scores of external experts, and return which experts are awake, (n, E).
 
-    external: (n, count, K'), of which K' may be less than `classes` where an expert knows fewer.
-    scores: (n, E, K). An expert sleeps in rows where all it has is NaN; a class of which it alone
-    has NaN gets the least of its scores there. Returns which experts are awake, (n, E).
+    An expert sleeps in rows where all its scores are NaN; elsewhere NaN becomes its least score.
+
+    external: (n, count, K') with K' <= classes; None if no expert has scores.
+    count: number of external experts.
+    classes: how many classes of `scores` are written.
+    scores: (n, E, K), whose last `count` experts are written.
     """
     awake = np.empty(scores.shape[:2], np.bool_)
     votes = np.empty((len(scores), count, 0)) if external is None else external
@@ -114,7 +123,7 @@ def _take(
     scores: Float64Array,
     awake: NDArray[np.bool_],
 ) -> None:
-    """Write scores and who is awake. finite: which of the given scores are numbers."""
+    """Compute `take_external`; finite: which votes are numbers."""
     n_own = scores.shape[1] - votes.shape[1]
     voted = smaller(votes.shape[2], classes)
     for i in range(len(scores)):
@@ -126,6 +135,6 @@ def _take(
                 if finite[i, e, k]:
                     least, awake[i, n_own + e] = smaller(least, votes[i, e, k]), True
             for k in range(classes):
-                spoken_for = k < voted and finite[i, e, k]
+                has_vote = k < voted and finite[i, e, k]
                 filled = least if awake[i, n_own + e] else 0.0
-                scores[i, n_own + e, k] = votes[i, e, k] if spoken_for else filled
+                scores[i, n_own + e, k] = votes[i, e, k] if has_vote else filled

@@ -8,32 +8,37 @@ from numpy.typing import NDArray
 from wolfstream.solver.arrays import Float64Array
 
 
-class AssetAbsorbed(NamedTuple):
-    """The predictions for n samples, each made just before the sample was learned.
+class AssetAnswers(NamedTuple):
+    """The predictions for n samples, each made just before the sample was learned."""
 
-    prediction: (n,) class numbers, -1 while fewer than two classes were known; in regression
-        (n,) values, NaN before the first sample.
-    decision: (n,) for at most two classes after the last sample, otherwise (n, classes); NaN
-        where there was no model yet. In regression the prediction.
-    """
-
+    # (n,) class numbers, -1 while fewer than two classes were known; in regression targets, NaN for
+    # the first sample of the stream.
     prediction: NDArray[Any]
+    # (n,) for at most two classes after the last sample, otherwise (n, classes); NaN while there
+    # was no model yet. In regression the prediction.
     decision: Float64Array
 
 
-def regression_answers(parts: list[Float64Array], untrained: bool) -> AssetAbsorbed:
-    """Join (n, 1) values of consecutive parts; untrained: whether there was no sample before."""
+def regression_answers(parts: list[Float64Array], untrained: bool) -> AssetAnswers:
+    """Join predicted targets of consecutive parts.
+
+    parts: (n, 1) each.
+    untrained: whether there was no sample before.
+    """
     values = np.concatenate(parts)[:, 0]
     values[: int(untrained)] = np.nan
-    return AssetAbsorbed(values, values.copy())
+    return AssetAnswers(values, values.copy())
 
 
 def classification_answers(
     parts: list[Float64Array], y: NDArray[np.int64], n_before: int, n_classes: int
-) -> AssetAbsorbed:
-    """Join (n, classes so far) scores of consecutive parts.
+) -> AssetAnswers:
+    """Join scores of consecutive parts.
 
-    y: (n,) class numbers. n_before, n_classes: how many were known before and after all samples.
+    parts: (n, classes known by then) each.
+    y: (n,) class numbers of all samples.
+    n_before: how many classes were known before all samples.
+    n_classes: how many are known after them.
     """
     n_known = np.maximum(np.maximum.accumulate(y) + 1, n_before)
     n_known = np.concatenate([[n_before], n_known])[:-1]
@@ -49,7 +54,7 @@ def classification_answers(
     if n_classes <= 2:
         decision = scores[:, -1] if n_classes == 2 else np.full(len(scores), np.nan)
         prediction[~untrained] = decision[~untrained] > 0.0
-        return AssetAbsorbed(prediction, np.where(untrained, np.nan, decision))
+        return AssetAnswers(prediction, np.where(untrained, np.nan, decision))
     scores[untrained] = np.nan
     prediction[~untrained] = np.nanargmax(scores[~untrained], axis=1)
-    return AssetAbsorbed(prediction, scores)
+    return AssetAnswers(prediction, scores)

@@ -1,4 +1,4 @@
-"""ASSET's steps by one rule: the machines, and what the lengths of the steps depend on."""
+"""ASSET's steps by one rule: the machines, and the statistics that step lengths depend on."""
 
 import math
 from collections.abc import Mapping
@@ -21,9 +21,9 @@ from wolfstream.solver.asset.windows import take_steps
 
 
 class Course:
-    """Machines that take their steps by a rule, on features that others compute.
+    """One-versus-rest machines that take steps by one rule, on given features.
 
-    progress: the statistics of the stream so far.
+    rule: the constants of the steps.
     """
 
     def __init__(self, rule: StepRule) -> None:
@@ -31,7 +31,11 @@ class Course:
         self.begin(1, 0)
 
     def begin(self, count: int, width: int) -> None:
-        """Return to step 0. count: of machines. width: the number of features."""
+        """Return to step 0.
+
+        count: the number of machines.
+        width: the number of features.
+        """
         self._machines = no_machines(count, width, self.rule.averages)
         self.progress = no_progress()
 
@@ -48,7 +52,7 @@ class Course:
 
     @property
     def horizon(self) -> int | None:
-        """In samples; None if steps fall for ever."""
+        """The horizon in samples; None if steps shrink for ever."""
         return int(self.rule.horizon) if self.rule.horizon < math.inf else None
 
     @property
@@ -62,11 +66,11 @@ class Course:
         return sum(array.nbytes for array in [*self._machines, *self.progress])
 
     def widen(self, width: int) -> None:
-        """Add columns up to this number of features."""
+        """Append zero columns up to this number of features."""
         self._machines = widened_machines(self._machines, width)
 
     def meet_class(self) -> None:
-        """Add a machine for a class before its samples come."""
+        """Add a machine for a new class, before its first sample."""
         self._machines = with_new_class(self.machines)
 
     def step(
@@ -77,11 +81,11 @@ class Course:
         weight: Float64Array,
         scores: Float64Array,
     ) -> None:
-        """Take a step for each of n rows; see `windows.take_steps`."""
+        """Take a step for each of n rows, with the arguments of `windows.take_steps`."""
         take_steps(self._machines, V, columns, target, weight, self.rule, self.progress, scores)
 
     def averaged(self) -> tuple[Float64Array, Float64Array]:
-        """The model: gamma (machines, D) and b (machines,) without that of the class not met."""
+        """Return the model of the classes that were met: gamma (classes, D) and b (classes,)."""
         if self.rule.regression:
             return averaged(self._machines)
         if len(self._machines.b) != 3:
@@ -90,13 +94,13 @@ class Course:
         return np.concatenate([-gamma, gamma]), np.concatenate([-b, b])
 
     def state(self, prefix: str) -> dict[str, NDArray[Any]]:
-        """Copies of the arrays from which `restore` continues, by names that begin so."""
+        """Return the arrays from which `restore` continues; their names begin with the prefix."""
         machines, progress = self.machines._asdict(), self.progress._asdict()
         arrays = {f"{prefix}{name}": array.copy() for name, array in machines.items()}
         return arrays | {f"{prefix}progress_{name}": a.copy() for name, a in progress.items()}
 
     def restore(self, prefix: str, state: Mapping[str, NDArray[Any]]) -> None:
-        """Continue from a state."""
+        """Continue from what `state` returned for the same prefix."""
         self._machines = Machines(*(np.array(state[f"{prefix}{f}"]) for f in Machines._fields))
         progress = (np.array(state[f"{prefix}progress_{name}"]) for name in Progress._fields)
         self.progress = Progress(*progress)

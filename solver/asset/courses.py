@@ -1,13 +1,14 @@
-"""ASSET's steps by several rules side by side, on the same features; those that err least answer.
+"""ASSET's steps by several rules side by side on the same features, weighted by recent losses.
 
-What course h says counts w_h, and so does its model, since all are linear in the same features:
+Course h has the weight w_h in predictions, and in the model, because all are linear in the same
+features:
 
     w_h ~ exp(-RATE L_h),   L_h <- KEPT L_h + loss_h
 
-The losses are mistakes or, of numbers, absolute errors in units of the targets' deviation. It is
+Losses are mistakes or, in regression, absolute errors in units of the targets' deviation. This is
 the exponentially weighted forecaster with discounted losses (Cesa-Bianchi and Lugosi 2006,
-section 2.11): long averages where nothing changes, short ones where something does, and the last
-iterate where labels resemble those that came just before.
+section 2.11). It prefers long averages on a constant stream, short ones on a drifting stream, and
+the last iterate if labels resemble the preceding ones.
 """
 
 from collections.abc import Mapping, Sequence
@@ -21,16 +22,16 @@ from wolfstream.solver.asset.course import Course
 from wolfstream.solver.asset.subgradient import StepRule
 
 RATE = 0.3
-# A mistake counts half after 700 samples.
+# The weight of a mistake is halved after 700 samples.
 KEPT = 0.999
-# An absurd target counts as at most this many mistakes.
+# Bounds the effect of an absurd target.
 LARGEST_LOSS = 10.0
 
 
 class Courses:
-    """Courses with these rules.
+    """A course for each rule; `lost` is L, (courses,).
 
-    lost: (courses,) L as above. They know the classes of the samples that they learned.
+    rules: at least one.
     """
 
     def __init__(self, rules: Sequence[StepRule]) -> None:
@@ -38,24 +39,28 @@ class Courses:
         self.lost, self._known = np.zeros(len(rules)), 0
 
     def begin(self, count: int, width: int) -> None:
-        """Return to step 0. count: of machines. width: the number of features."""
+        """Return to step 0.
+
+        count: the number of machines.
+        width: the number of features.
+        """
         for course in self.each:
             course.begin(count, width)
         self.lost, self._known = np.zeros(len(self.each)), 0
 
     @property
     def best(self) -> Course:
-        """The one that counts most."""
+        """The course with the largest weight."""
         return self.each[int(np.argmin(self.lost))]
 
     @property
     def weight(self) -> Float64Array:
-        """(courses,) w as above."""
+        """The weights w, (courses,)."""
         return _weights(self.lost)
 
     @property
     def recent_loss(self) -> Float64Array:
-        """(courses,) mean losses, a sample counting half after 700; NaN before the first one."""
+        """Discounted mean losses L / sum of KEPT^age, (courses,); NaN before the first sample."""
         count = (1.0 - KEPT ** float(self.best.steps)) / (1.0 - KEPT)
         return self.lost / count if count > 0.0 else np.full(len(self.each), np.nan)
 
@@ -65,12 +70,12 @@ class Courses:
         return sum(course.nbytes for course in self.each) + self.lost.nbytes
 
     def widen(self, width: int) -> None:
-        """Add columns up to this number of features."""
+        """Append zero columns up to this number of features."""
         for course in self.each:
             course.widen(width)
 
     def meet_class(self) -> None:
-        """Add a machine for a class before its samples come."""
+        """Add a machine for a new class, before its first sample."""
         for course in self.each:
             course.meet_class()
 
@@ -82,11 +87,13 @@ class Courses:
         weight: Float64Array,
         classes: int,
     ) -> Float64Array:
-        """Take a step for each of n rows, on features as in `windows.take_steps`.
+        """Take a step for each of n rows.
 
-        weight: (n,) of the samples; the losses of courses count each once.
+        V, columns, target: as in `windows.take_steps`.
+        weight: (n,) sample weights, which the losses of courses ignore.
+        classes: how many classes are known; 1 in regression.
 
-        Returns the predictions before each step, (n, classes), or (n, 1) targets.
+        Returns the predictions before each step: (n, classes) scores, or (n, 1) targets.
         """
         scores: Float64Array = np.empty((len(self.each), len(V), classes))
         for course, course_scores in zip(self.each, scores, strict=True):
@@ -98,12 +105,12 @@ class Courses:
             losses = np.minimum(np.abs(scores[:, :, 0] - target), LARGEST_LOSS)
         else:
             losses = self._mistakes(scores, target)
-        shares = _weights(self._count(losses.T))
+        shares = _weights(self._add_losses(losses.T))
         answers: Float64Array = np.einsum("hnk,nh->nk", scores, shares)
         return answers
 
     def _mistakes(self, scores: Float64Array, target: Float64Array) -> Float64Array:
-        """(courses, n) 1 where a course was wrong, of the classes that had come before the row."""
+        """Return 1 where a course was wrong, (courses, n); classes not met before have no score."""
         n_known = np.maximum.accumulate(np.concatenate([[float(self._known)], target + 1.0]))
         self._known = int(n_known[-1])
         if n_known[0] < scores.shape[2]:
@@ -112,8 +119,8 @@ class Courses:
         wrong: Float64Array = (np.argmax(scores, axis=2) != target).astype(np.float64)
         return wrong
 
-    def _count(self, losses: Float64Array) -> Float64Array:
-        """Take in losses (n, courses); returns L before each."""
+    def _add_losses(self, losses: Float64Array) -> Float64Array:
+        """Add losses (n, courses) to L; returns L before each."""
         decay = KEPT ** np.arange(len(losses) + 1)[:, None]
         more = np.zeros((len(losses) + 1, len(self.each)))
         np.cumsum(losses / decay[1:], axis=0, out=more[1:])
@@ -123,7 +130,7 @@ class Courses:
         return before
 
     def averaged(self) -> tuple[Float64Array, Float64Array]:
-        """The model: gamma (machines, D) and b (machines,) without that of the class not met."""
+        """Return the model of the classes that were met: gamma (classes, D) and b (classes,)."""
         models = [course.averaged() for course in self.each]
         if len(models) == 1:
             return models[0]
@@ -132,7 +139,7 @@ class Courses:
         return np.asarray(gamma), np.asarray(b)
 
     def state(self) -> dict[str, NDArray[Any]]:
-        """Copies of the arrays from which `restore` continues."""
+        """Return copies of the arrays from which `restore` continues."""
         first, *others = self.each
         arrays = first.state("")
         for number, course in enumerate(others, start=1):
@@ -148,7 +155,7 @@ class Courses:
 
 
 def _weights(lost: Float64Array) -> Float64Array:
-    """w of (..., courses) L."""
+    """Return w for L, (..., courses) both."""
     weight: Float64Array = np.exp(-RATE * (lost - lost.min(axis=-1, keepdims=True)))
     weight /= weight.sum(axis=-1, keepdims=True)
     return weight

@@ -1,7 +1,7 @@
 """The feature maps of ASSET behind one interface: V = `transform(map, X)` (P5 eq. 4, 5).
 
-A map is a named tuple of arrays and does not change once it is made, except that maps of sparse
-rows grow with the largest feature number (`widened`).
+A map is an immutable named tuple of arrays. For sparse rows with larger feature numbers, `widened`
+makes a wider one.
 """
 
 from collections.abc import Mapping
@@ -70,13 +70,16 @@ def make_map(
     seed: int = 0,
     cut: float = EIGENVALUE_CUT,
 ) -> FeatureMap:
-    """Return the map of a kernel. Raises ValueError as `check_kernel` does.
+    """Return the map of a kernel.
 
+    kind: of the features.
     X: (n, d) rows, n > 0. The first `dimension` of them are Nystrom's landmarks; the other maps
-        use only their kind, dense or sparse, and width, and Fourier the first row.
+        use only their width and whether they are sparse, and Fourier the first row.
     dimension: the number of Fourier features or of landmarks; unused by identity.
-    seed: that of Fourier features.
-    cut: of Nystrom's eigenvalues, see `asset.nystrom.nystrom_map`.
+    seed: of Fourier features.
+    cut: of Nystrom's eigenvalues (`asset.nystrom.nystrom_map`).
+
+    Raises ValueError if this kind of features does not exist for the kernel.
     """
     check_kernel(kind, kernel)
     if kind == "fourier":
@@ -89,7 +92,7 @@ def make_map(
 def widened(features: FeatureMap, X: Matrix) -> FeatureMap:
     """Return the map with columns for all features of sparse rows.
 
-    Raises TypeError for dense rows with a map of sparse ones, or sparse rows with one of dense.
+    Raises TypeError for dense rows with a map of sparse ones, and for the reverse.
     """
     if isinstance(features, FourierMap):
         return widened_fourier(features, X)
@@ -100,7 +103,7 @@ def widened(features: FeatureMap, X: Matrix) -> FeatureMap:
 
 
 def takes_sparse(features: FeatureMap) -> bool:
-    """Return whether the map is one of sparse rows."""
+    """Return whether the map is for sparse rows."""
     if isinstance(features, FourierMap):
         return len(features.origin) == 0
     if isinstance(features, NystromMap):
@@ -118,11 +121,14 @@ def dimension_of(features: FeatureMap) -> int:
 
 
 def transform(features: FeatureMap, X: Matrix) -> Float64Array:
-    """V = phi(X), (n, D) float64 and C-contiguous, of (n, d) rows, dense or sparse.
+    """Return V = phi(X), (n, D) float64 and C-contiguous.
 
     As in any matrix product, the last digits of a row's features may depend on the other rows of
-    the call. Identity leaves out sparse features beyond its width. Raises TypeError as `widened`
-    does.
+    the call. Identity leaves out sparse features beyond its width.
+
+    X: (n, d) rows, dense or sparse.
+
+    Raises TypeError as `widened` does.
     """
     if isinstance(features, FourierMap):
         return fourier_features(features, X)
@@ -132,7 +138,7 @@ def transform(features: FeatureMap, X: Matrix) -> Float64Array:
 
 
 def transform_all(features: FeatureMap, X: Matrix) -> Float64Array:
-    """V = phi(X) in blocks of rows, without a second array of the size of the result."""
+    """Return `transform` by blocks of rows, without a second array of the size of the result."""
     V = np.empty((n_rows(X), dimension_of(features)))
     for start in range(0, len(V), _BLOCK_ROWS):
         part = slice(start, start + _BLOCK_ROWS)
@@ -141,9 +147,11 @@ def transform_all(features: FeatureMap, X: Matrix) -> Float64Array:
 
 
 def expansion(features: FeatureMap, gamma: Float64Array) -> Float64Array:
-    """alpha_S = Q D^(-1/2) gamma, (C, s), of Nystrom features (P5 section 2.4), otherwise gamma.
+    """Return the coefficients of `linear_values`, which then computes no Nystrom features.
 
-    gamma: (C, D) weights. `linear_values` takes the result and needs no Nystrom features.
+    They are alpha_S = Q D^(-1/2) gamma, (C, s), for Nystrom (P5 section 2.4), otherwise gamma.
+
+    gamma: (C, D) weights.
     """
     if isinstance(features, NystromMap):
         return np.ascontiguousarray(gamma @ features.whitening.T)
@@ -151,7 +159,11 @@ def expansion(features: FeatureMap, gamma: Float64Array) -> Float64Array:
 
 
 def linear_values(features: FeatureMap, coefficients: Float64Array, X: Matrix) -> Float64Array:
-    """phi(x)'gamma of each row, (n, C), from `expansion`; O(n s (d + C)) for Nystrom."""
+    """Return phi(x)'gamma of each row, (n, C), in O(n s (d + C)) for Nystrom.
+
+    coefficients: of `expansion`.
+    X: (n, d) rows.
+    """
     if isinstance(features, NystromMap):
         return landmark_kernel(features, X) @ coefficients.T
     if isinstance(features, IdentityMap) and isinstance(X, SparseRows):
@@ -160,7 +172,7 @@ def linear_values(features: FeatureMap, coefficients: Float64Array, X: Matrix) -
 
 
 def map_arrays(features: FeatureMap) -> dict[str, NDArray[Any]]:
-    """Return the arrays that `map_from_arrays` needs in addition to the learner's parameters."""
+    """Return the arrays from which `map_from_arrays` makes the map again."""
     if isinstance(features, FourierMap):
         return {name: getattr(features, name) for name in ("frequency", "phase", "origin")}
     if isinstance(features, NystromMap):
@@ -172,7 +184,10 @@ def map_arrays(features: FeatureMap) -> dict[str, NDArray[Any]]:
 def map_from_arrays(
     kind: FeatureKind, kernel: Kernel, seed: int, arrays: Mapping[str, NDArray[Any]]
 ) -> FeatureMap | None:
-    """Return a copy of the map that `map_arrays` described, None if the arrays have none."""
+    """Return a copy of the map of which `map_arrays` made the arrays; None if it did not.
+
+    kind, kernel, seed: of the map.
+    """
     if kind == "fourier" and "frequency" in arrays:
         frequency, phase, origin = (
             np.array(arrays[name]) for name in ("frequency", "phase", "origin")

@@ -17,31 +17,33 @@ _CHUNK = 64
 class FourierMap(NamedTuple):
     """phi(x) = sqrt(2/D) cos(frequency' x + omega), E phi(s)'phi(t) = k(s, t).
 
-    It is computed as sqrt(2/D) cos(frequency' (x - origin) + phase), which keeps the cosine's
-    argument small where features have a large offset.
-
-    frequency: (d, D), columns nu_i ~ N(0, 2 gamma I) for k = exp(-gamma ||s - t||^2). The row of
-        a feature depends only on gamma, seed and the feature's number, so that the map of sparse
-        rows can grow as features appear.
-    phase: (D,) omega_i + frequency_i' origin, with omega_i uniform on [0, 2 pi].
-    origin: (d,) the shift of all rows. Empty for sparse rows, which are not shifted; the map is the
-        same for dense and for sparse rows.
+    It is computed as sqrt(2/D) cos(frequency' (x - origin) + phase), so that the cosine's argument
+    is small if features have a large offset.
     """
 
+    # (d, D), columns nu_i ~ N(0, 2 gamma I) for k = exp(-gamma ||s - t||^2). The row of a feature
+    # depends only on gamma, seed and the feature's number, so that the map of sparse rows can grow
+    # as features appear.
     frequency: Float64Array
+    # (D,) omega_i + frequency_i' origin, with omega_i uniform on [0, 2 pi].
     phase: Float64Array
+    # (d,) the shift of all rows. Empty for sparse rows, which are not shifted; the map is the same
+    # for dense and for sparse rows.
     origin: Float64Array
     gamma: float
     seed: int
 
 
 def fourier_map(gamma: float, origin: Float64Array, dimension: int, seed: int) -> FourierMap:
-    """Draw the map of (d,) features; the same seed gives the same directions whatever gamma is.
+    """Draw a map; the same seed gives the same directions for any gamma.
 
-    origin: that of `rows.matrix.origin_of`. A map of sparse rows begins without frequencies.
+    gamma: of the kernel.
+    origin: (d,) of dense rows; empty for sparse rows, whose map begins without frequencies.
+    dimension: D.
+    seed: of the frequencies and phases.
     """
     omega = np.random.default_rng(seed).uniform(0.0, 2.0 * math.pi, dimension)
-    # A copy, which does not hold the rest of the last 64 rows.
+    # Copied, so that the unused part of the last 64 rows is freed.
     drawn = _frequencies(gamma, dimension, seed, 0, len(origin))[: len(origin)].copy()
     phase = np.mod(omega + origin @ drawn, 2.0 * math.pi) if len(origin) else omega
     return FourierMap(drawn, phase, origin, gamma, seed)
@@ -50,8 +52,9 @@ def fourier_map(gamma: float, origin: Float64Array, dimension: int, seed: int) -
 def widened(features: FourierMap, X: Matrix) -> FourierMap:
     """Return the map with frequencies for all features of sparse rows.
 
-    It takes D float64 for each feature number up to the largest, and up to a quarter more. Raises
-    TypeError for dense rows with a map of sparse ones, or sparse rows with one of dense.
+    It needs D float64 for each feature number up to the largest, and up to a quarter more.
+
+    Raises TypeError for dense rows with a map of sparse ones, and for the reverse.
     """
     if isinstance(X, SparseRows) != (len(features.origin) == 0):
         raise TypeError("rows must be all dense or all sparse, as the first ones of the map")
@@ -75,7 +78,7 @@ def _frequencies(gamma: float, dimension: int, seed: int, start: int, stop: int)
 
 
 def fourier_features(features: FourierMap, X: Matrix) -> Float64Array:
-    """phi of (n, d) rows, (n, D) (P5 eq. 8); O(n d D), of sparse rows O(nonzeros D)."""
+    """Return phi (P5 eq. 8) of (n, d) rows, (n, D), in O(n d D), for sparse rows O(nonzeros D)."""
     features = widened(features, X)
     if isinstance(X, SparseRows):
         V = np.empty((n_rows(X), len(features.phase)))

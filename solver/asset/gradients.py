@@ -1,4 +1,4 @@
-"""The gradients of ASSET's scores in the rows."""
+"""The gradients of ASSET's scores."""
 
 import math
 
@@ -12,10 +12,11 @@ from wolfstream.solver.kernels.gradients import expansion_gradient
 
 
 def score_gradient(view: AssetView, x: Float64Array, direction: Float64Array) -> Float64Array:
-    """Return the gradient (d,) of sum_c direction_c score_c in a row x (d,).
+    """Return the gradient (d,) of sum_c direction_c score_c in x.
 
-    direction: (classes,), of two classes as of the scores -f/2 and f/2; in regression (1,), of the
-    prediction.
+    x: (d,).
+    direction: (classes,); two classes have the scores -f/2 and f/2. In regression (1,), the factor
+        of the prediction.
     """
     if view.task == "regression":
         weights = direction * view.unit

@@ -1,4 +1,4 @@
-"""The features of one learner's rows: a map that is made of first rows, and then only grows."""
+"""The features of one learner's rows: a map that is made of the first rows and then grows."""
 
 from collections.abc import Mapping
 from typing import Any
@@ -23,20 +23,21 @@ from wolfstream.solver.asset.identity import IdentityMap, transform_present
 from wolfstream.solver.kernels.functions import Kernel
 from wolfstream.solver.rows.matrix import Matrix, SparseRows
 
-# The rows whose features are computed at a time.
+# How many rows' features are computed at a time.
 BLOCK_ROWS = 256
-# The same for sparse rows with identity features: a block has a column for each of their features.
+# Fewer sparse rows with identity features, because a block has a column for each feature in them.
 SPARSE_BLOCK_ROWS = 64
 
 
 class GrowingFeatures:
     """The feature map of a learner, None until its first rows.
 
-    kind, kernel, dimension, seed: see `features.make_map`. Raises ValueError for those that do not
-    fit together.
+    The number of identity features is the largest feature number of the sparse rows so far, or up
+    to a quarter more.
 
-    Identity features are as many as the largest feature number of the sparse rows so far, and up to
-    a quarter more.
+    kind, kernel, dimension, seed: as of `features.make_map`.
+
+    Raises ValueError for features that do not exist for the kernel, and for a dimension below 1.
     """
 
     def __init__(self, kind: FeatureKind, kernel: Kernel, dimension: int, seed: int) -> None:
@@ -57,25 +58,28 @@ class GrowingFeatures:
         return 0 if self.map is None else map_nbytes(self.map)
 
     def make(self, X: Matrix, cut: float) -> None:
-        """Make the map of these rows, in place of any earlier one; cut: see `nystrom_map`."""
+        """Make the map of these rows, replacing any earlier one.
+
+        cut: of `nystrom.nystrom_map`.
+        """
         self.map = make_map(self.kind, self.kernel, X, self.dimension, self.seed, cut)
 
     def widen(self, X: Matrix) -> None:
-        """Add columns for features of sparse rows that have none yet."""
+        """Append columns for new features of sparse rows."""
         assert self.map is not None
         self.map = widened(self.map, X)
 
     def blocks(self, X: Matrix, count: int) -> list[slice]:
-        """Divide this many rows into those whose features are computed at a time."""
+        """Return slices of `count` rows whose features are computed at a time."""
         by_columns = self.kind == "identity" and isinstance(X, SparseRows)
         rows = SPARSE_BLOCK_ROWS if by_columns else BLOCK_ROWS
         return [slice(start, start + rows) for start in range(0, count, rows)]
 
-    def of(self, X: Matrix) -> tuple[Float64Array, NDArray[np.int64] | None]:
-        """Return the features V of rows and their columns, as `learner.Asset.step` takes them.
+    def transform(self, X: Matrix) -> tuple[Float64Array, NDArray[np.int64] | None]:
+        """Return the features of rows and their columns, the arguments of `learner.Asset.step`.
 
         Identity features of sparse rows have only the columns with an entry; otherwise columns is
-        None.
+        None, for all.
         """
         if isinstance(self.map, IdentityMap) and isinstance(X, SparseRows):
             return transform_present(self.map, X)
@@ -87,5 +91,5 @@ class GrowingFeatures:
         return {} if self.map is None else map_arrays(self.map)
 
     def restore(self, arrays: Mapping[str, NDArray[Any]]) -> None:
-        """Take the map of a learner with the same parameters."""
+        """Continue with the map of a learner with the same parameters."""
         self.map = map_from_arrays(self.kind, self.kernel, self.seed, arrays)

@@ -11,18 +11,16 @@ from wolfstream.solver.rows.matrix import Matrix, SparseRows, compact, largest_f
 
 
 class IdentityMap(NamedTuple):
-    """phi(x) = x, which gives the linear SVM.
+    """phi(x) = x, which gives the linear SVM."""
 
-    width: D, the number of columns. sparse: whether the rows are sparse, so that new features may
-        appear.
-    """
-
+    # D, the number of columns.
     width: int
+    # Whether the rows are sparse, so that new features may appear.
     sparse: bool
 
 
 def identity_map(X: Matrix) -> IdentityMap:
-    """Return the map of (n, d) rows; a map of sparse rows begins without columns."""
+    """Return the map for (n, d) rows; a map for sparse rows begins without columns."""
     if isinstance(X, SparseRows):
         return IdentityMap(0, True)
     return IdentityMap(X.shape[1], False)
@@ -31,7 +29,7 @@ def identity_map(X: Matrix) -> IdentityMap:
 def widened(features: IdentityMap, X: Matrix) -> IdentityMap:
     """Return the map with columns for all features of sparse rows, and up to a quarter more.
 
-    Raises TypeError as `check_kind` does.
+    Raises TypeError for dense rows with a map for sparse ones, and for the reverse.
     """
     check_kind(features, X)
     if not isinstance(X, SparseRows) or (needed := largest_feature(X) + 1) <= features.width:
@@ -40,16 +38,19 @@ def widened(features: IdentityMap, X: Matrix) -> IdentityMap:
 
 
 def check_kind(features: IdentityMap, X: Matrix) -> None:
-    """Raise TypeError for dense rows with a map of sparse ones, and for the reverse."""
+    """Raise TypeError for dense rows with a map for sparse ones, and for the reverse."""
     if isinstance(X, SparseRows) != features.sparse:
         raise TypeError("rows must be all dense or all sparse, as the first ones of the map")
 
 
 def identity_features(features: IdentityMap, X: Matrix) -> Float64Array:
-    """V = X, (n, D); sparse features beyond the width are left out. Raises TypeError."""
+    """Return V = X, (n, D) and dense, without sparse features beyond the width.
+
+    Raises TypeError for dense rows with a map for sparse ones, and for the reverse.
+    """
     check_kind(features, X)
     if not isinstance(X, SparseRows):
-        # Writable, because compiled code takes read-only rows for another type.
+        # Writable, because compiled functions would be compiled again for read-only rows.
         return plain(X)
     V = np.zeros((n_rows(X), features.width))
     _spread(X, V)
@@ -59,21 +60,26 @@ def identity_features(features: IdentityMap, X: Matrix) -> Float64Array:
 def transform_present(
     features: IdentityMap, X: SparseRows
 ) -> tuple[Float64Array, NDArray[np.int64]]:
-    """Return (V, columns): the columns of the features with an entry, ascending, (n, columns).
+    """Return the features of n rows in the columns with an entry, and these columns, ascending.
 
-    All other columns are zero. There may be so many features that a step must not touch those
-    that its sample lacks.
+    A step must not touch the other columns, because there may be very many of them.
+
+    X: (n, d) rows.
     """
     packed = compact(X)
-    columns, place = np.unique(packed.indices, return_inverse=True)
+    columns, index = np.unique(packed.indices, return_inverse=True)
     present = IdentityMap(len(columns), True)
-    V = identity_features(present, packed._replace(indices=place.astype(np.int32)))
+    V = identity_features(present, packed._replace(indices=index.astype(np.int32)))
     inside = columns < features.width
     return np.ascontiguousarray(V[:, inside]), columns[inside].astype(np.int64)
 
 
 def sparse_values(coefficients: Float64Array, X: SparseRows) -> Float64Array:
-    """x'gamma of each sparse row, (n, C), for coefficients (C, D)."""
+    """Return x'gamma of each sparse row, (n, C).
+
+    coefficients: (C, D) gamma.
+    X: (n, d) rows.
+    """
     values = np.zeros((n_rows(X), len(coefficients)))
     _multiply_sparse(X, coefficients, values)
     return values

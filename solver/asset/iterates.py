@@ -1,10 +1,10 @@
 """The iterates of one-versus-rest machines and their averages, in a form with cheap steps.
 
-An iterate is stored as gamma = a v. Shrinking and projecting change only a, and so does a sample
-without loss: a step without a subgradient costs one product V v. The sum of eta gamma over a
-window is A v + u with A = sum of eta a, and a step v <- v + p V keeps it with u <- u - A p V: the
-average, too, touches vectors only in steps with a subgradient. ||gamma||^2 is updated as well,
-from V gamma, which the loss needs anyway, and ||V||^2.
+An iterate is stored as gamma = a v. Shrinking and projecting change only a, so that a step without
+a subgradient costs one product V v. The sum of eta gamma over a window is A v + u with A = sum of
+eta a, and a step v <- v + p V leaves it unchanged with u <- u - A p V: the average, too, touches
+vectors only in steps with a subgradient. ||gamma||^2 is updated from V gamma, which the loss needs
+anyway, and ||V||^2.
 """
 
 from typing import NamedTuple
@@ -21,33 +21,40 @@ _ALL = slice(None)
 class Machines(NamedTuple):
     """The iterates of C machines on D features, and sums over two windows of them.
 
-    direction (C, D), scale (C,), b (C,): the iterate (gamma_j, b_j) of P5, gamma = scale direction.
-    square_norm: (C,) ||gamma||^2.
-    scale_sum: (C,) A. rest: (C, D) u + before, so that scale_sum * direction + rest is the sum of
-        eta gamma over both windows. before: (C, D) the sum over the window before the present one.
-        ASSET*, which does not average, has no rows of these two.
-    b_sum, b_before: (C,) the sums of eta b over the present window and over the one before it.
-    weight: (2,) the sums of eta over these two windows (P5's eta-tilde).
-    moved, factor: (C,) the effect of multiplying out on all columns in the last walk: u gained
-        moved * v, and then v was multiplied by factor.
+    ASSET*, which does not average, has no rows in `rest` and `before`.
     """
 
+    # The iterate (gamma_j, b_j) of P5 is gamma = scale direction, b: (C, D) and (C,).
     direction: Float64Array
     scale: Float64Array
+    # (C,) ||gamma||^2.
     square_norm: Float64Array
     b: Float64Array
+    # (C,) A.
     scale_sum: Float64Array
+    # (C, D) u + before, so that scale_sum * direction + rest is the sum of eta gamma over both
+    # windows.
     rest: Float64Array
+    # (C, D) the sum over the window before the present one.
     before: Float64Array
+    # (C,) the sums of eta b over the present window and over the one before it.
     b_sum: Float64Array
     b_before: Float64Array
+    # (C,) the effect of multiplying out in the last walk, which `put_columns` applies to all
+    # columns: u gained moved * v, and then v was multiplied by factor.
     moved: Float64Array
     factor: Float64Array
+    # (2,) the sums of eta over these two windows (P5's eta-tilde).
     weight: Float64Array
 
 
 def no_machines(count: int, dimension: int, averages: bool) -> Machines:
-    """Return machines at zero."""
+    """Return machines whose iterates are zero.
+
+    count: C.
+    dimension: D.
+    averages: whether iterates are averaged.
+    """
     vectors, sums = (count, dimension), (count if averages else 0, dimension)
     return Machines(
         direction=np.zeros(vectors),
@@ -66,7 +73,7 @@ def no_machines(count: int, dimension: int, averages: bool) -> Machines:
 
 
 def widened_machines(machines: Machines, dimension: int) -> Machines:
-    """Return the machines with zero columns added up to a dimension."""
+    """Return the machines with zero columns appended up to a dimension."""
     have = machines.direction.shape[1]
     if dimension <= have:
         return machines
@@ -80,16 +87,16 @@ def widened_machines(machines: Machines, dimension: int) -> Machines:
 def with_new_class(machines: Machines) -> Machines:
     """Return the machines with one more class.
 
-    The last machine, of the class not met yet, becomes that of the new class; its copy is last.
+    The last machine, of a class not met yet, becomes that of the new class; a copy of it is last.
     """
     fields = [np.concatenate([field, field[-1:]]) for field in machines[:-1]]
     return Machines(*[*fields, machines.weight])
 
 
 def in_class_order(machines: Machines, order: NDArray[np.int64]) -> Machines:
-    """Return machines with that of class j as number order[j]; classes not met are added.
+    """Return the machines in another order of classes, with machines for classes not met.
 
-    order: (classes + 1,), last that of the class not met.
+    order: (classes + 1,) the new number of each machine; the last is that of a class not met.
     """
     while len(machines.b) < len(order):
         machines = with_new_class(machines)
@@ -101,7 +108,10 @@ def in_class_order(machines: Machines, order: NDArray[np.int64]) -> Machines:
 
 
 def select_columns(machines: Machines, columns: NDArray[np.int64]) -> Machines:
-    """Return the machines on some columns, for rows without other features; scalars are shared."""
+    """Return the machines on some columns, for rows that are zero in the others.
+
+    The other arrays are shared.
+    """
     direction = np.ascontiguousarray(machines.direction[:, columns])
     return machines._replace(
         direction=direction, rest=np.ascontiguousarray(machines.rest[:, columns])
@@ -109,7 +119,7 @@ def select_columns(machines: Machines, columns: NDArray[np.int64]) -> Machines:
 
 
 def put_columns(machines: Machines, columns: NDArray[np.int64], selected: Machines) -> None:
-    """Write back the columns that `select_columns` returned and `walk` changed."""
+    """Write back the columns that `select_columns` copied and `walk` changed."""
     for c in np.flatnonzero((machines.factor != 1.0) | (machines.moved != 0.0)):
         if len(machines.rest):
             machines.rest[c] += machines.moved[c] * machines.direction[c]
@@ -119,9 +129,9 @@ def put_columns(machines: Machines, columns: NDArray[np.int64], selected: Machin
 
 
 def averaged(machines: Machines, part: slice = _ALL) -> tuple[Float64Array, Float64Array]:
-    """Return the averages of gamma, (part, D), and b, or the last iterates of ASSET*.
+    """Return the averages of gamma and b, (machines, D) and (machines,); ASSET*'s last iterates.
 
-    part: of the machines.
+    part: which machines.
     """
     m = machines
     if not len(m.rest):
@@ -132,13 +142,13 @@ def averaged(machines: Machines, part: slice = _ALL) -> tuple[Float64Array, Floa
 
 
 def window_sums(machines: Machines) -> Float64Array:
-    """sum eta gamma over both windows, (C, D); without rows for ASSET*."""
+    """Return the sum of eta gamma over both windows, (C, D); without rows for ASSET*."""
     m = machines
     return m.scale_sum[:, None] * m.direction + m.rest if len(m.rest) else m.rest
 
 
 def next_window(machines: Machines) -> None:
-    """Make the present window the one before, and begin an empty one."""
+    """Begin an empty window; the present one becomes the one before."""
     m = machines
     m.before[:] = m.scale_sum[:, None] * m.direction + (m.rest - m.before)
     m.rest[:] = m.before
@@ -149,13 +159,13 @@ def next_window(machines: Machines) -> None:
 
 
 def refresh(machines: Machines) -> None:
-    """Compute ||gamma||^2 from gamma, which removes the rounding of its updates."""
+    """Compute ||gamma||^2 from gamma, without the rounding of its updates."""
     v = machines.direction
     machines.square_norm[:] = np.square(machines.scale) * np.einsum("ck,ck->c", v, v)
 
 
 def mirror(machines: Machines) -> None:
-    """Set the first of two classes' machines, the mirror image of the second, from the second."""
+    """Set the machine of the first of two classes, the mirror image of the second's."""
     m = machines
     for negated in (m.direction, m.b, m.rest, m.before, m.b_sum, m.b_before):
         negated[:1] = -negated[1:2]

@@ -6,9 +6,9 @@
     regression      max(|y - (V gamma + b)| - epsilon, 0)
 
 Many classes are learned one-versus-rest with a common step length: machine c has y = +1 for class
-c. One more machine has y = -1 for every sample, as a class has that has not appeared yet; a class
-that appears late starts as a copy of it. So every class has the machine that it would have if all
-classes had been known from the first sample on. A weight multiplies a sample's loss in all
+c. One more machine has y = -1 for every sample, like that of a class that has not appeared yet; a
+class that appears late starts with a copy of it. So every class has the machine that it would have
+if all classes had been known from the first sample on. A weight multiplies a sample's loss in all
 machines. Targets of regression are scaled (`rows.targets`).
 """
 
@@ -20,7 +20,7 @@ from numpy.typing import NDArray
 
 from wolfstream.solver.arrays import Float64Array
 from wolfstream.solver.asset.answers import (
-    AssetAbsorbed,
+    AssetAnswers,
     classification_answers,
     regression_answers,
 )
@@ -41,24 +41,26 @@ from wolfstream.solver.rows.targets import TARGET_SAMPLES, TargetScale, check_ta
 class Asset:
     """ASSET or ASSET* on the features of a kernel, for a stream of samples.
 
-    features: "fourier" (rbf), "nystrom" (any kernel) or "identity" (linear: the rows themselves).
-    dimension: the number of Fourier features or of Nystrom landmarks.
-    task, algorithm, lam, epsilon, average, average_from, horizon: see `step_rules.StepParameters`.
-    seed: that of the Fourier map.
-    class_weight: weights > 0 by class number, which multiply those of the samples; classes beyond
-        it have weight 1.
-
     Nystrom's landmarks are the first s samples, and the learner predicts from the first sample on:
     at 2, 4, 8, ..., s samples the map is made of all of them and they are learned again in order;
-    at s it is frozen, and only the landmarks are kept. The scale of the targets is found in the
-    same way, up to 128 samples. These points are counts of samples, so the division of the stream
-    into calls does not matter, except for rounding: the last digits of a matrix product depend on
-    its number of rows (the weights then differ by about 1e-9 of their size, and by a step where a
-    margin is that close to 1). The same calls give the same bits.
+    at s it is frozen, and only the landmarks are kept. The scale of the targets is determined in
+    the same way, up to 128 samples. These points are counts of samples, so the division of the
+    stream into calls does not matter, except for rounding: the last digits of a matrix product
+    depend on its number of rows (the weights then differ by about 1e-9 of their size, and by a step
+    if a margin is that close to 1). The same calls give the same bits.
 
-    Memory: the map, and for each feature 24 bytes (asset*: 8) times the number of classes plus one,
-    whatever the length of the stream. A step costs O(D classes), with identity features of sparse
-    rows O(nonzeros classes), in addition to the features.
+    The memory is that of the map, and for each feature 24 bytes (asset*: 8) times the number of
+    classes plus one, for streams of any length. A step costs O(D classes), with identity features
+    of sparse rows O(nonzeros classes), in addition to the features.
+
+    kernel: with a number as gamma.
+    task, algorithm, lam, epsilon, average, average_from, horizon: as of
+        `step_rules.StepParameters`.
+    features: "fourier" (rbf), "nystrom" (any kernel) or "identity" (linear: the rows themselves).
+    dimension: the number of Fourier features or of Nystrom landmarks.
+    seed: of the Fourier map.
+    class_weight: weights > 0 by class number, which multiply those of the samples; further classes
+        have weight 1.
 
     Raises ValueError for parameters that do not fit together.
     """
@@ -114,12 +116,12 @@ class Asset:
 
     @property
     def regression(self) -> bool:
-        """Whether numbers are learned."""
+        """Whether the task is regression."""
         return bool(self.parameters["task"] == "regression")
 
     @property
     def course(self) -> Course:
-        """The one with the given horizon, or that which counts most."""
+        """The course with the given horizon; with "auto" the one with the largest weight."""
         return self.courses.best
 
     @property
@@ -138,23 +140,28 @@ class Asset:
         return self.courses.nbytes + self._first.nbytes + self._rows.nbytes
 
     def begin(self, X: Matrix, y: NDArray[Any], cut: float = EIGENVALUE_CUT) -> None:
-        """Make the map from these rows, and the targets' scale from all of these y.
+        """Make the map and the targets' scale from these samples, and forget everything learned.
 
-        They replace the first samples of the stream. They are not learned, and anything learned
-        before is forgotten.
+        They replace the first samples of the stream, and are not learned.
 
-        cut: of Nystrom's eigenvalues, see `asset.nystrom.nystrom_map`.
+        X: (n, d) rows.
+        y: (n,) class numbers or targets.
+        cut: of Nystrom's eigenvalues (`asset.nystrom.nystrom_map`).
         """
         self._settle_on(X, y, cut)
         self._first.settle()
         self._forget()
 
-    def absorb(self, X: Matrix, y: NDArray[Any], *, weight: Weights = None) -> AssetAbsorbed:
-        """Take one step for each of (n, d) finite rows in order; no rows change nothing.
+    def absorb(self, X: Matrix, y: NDArray[Any], *, weight: Weights = None) -> AssetAnswers:
+        """Take one step for each of n >= 0 samples in order.
 
+        X: (n, d) finite rows.
         y: (n,) int64 class numbers, where a new class has the next number; or finite float64
-        targets. weight: how much each sample counts. Raises TypeError for sparse rows after dense
-        ones, or dense after sparse, and ValueError for targets beyond 1e100.
+            targets.
+        weight: (n,) float64 sample weights > 0; None if all are 1.
+
+        Raises TypeError for sparse rows after dense ones, or dense after sparse, and ValueError for
+        targets beyond 1e100.
         """
         if self.regression:
             check_targets(y)
@@ -164,7 +171,7 @@ class Asset:
         return classification_answers(self._learn_all(X, y, weight), y, n_before, self.n_classes)
 
     def _learn_all(self, X: Matrix, y: NDArray[Any], weight: Weights) -> list[Float64Array]:
-        """Learn rows and, while the learner settles, the first samples again; see `_learn`."""
+        """Learn rows and, while the learner settles, the first samples again; returns scores."""
         width = 1 if self.regression else self.n_classes
         scores = [np.empty((0, width))]
         for _, part in self._first.parts(X, y, weight):
@@ -176,7 +183,7 @@ class Asset:
         return scores
 
     def _settle_on(self, X: Matrix, y: NDArray[Any], cut: float = EIGENVALUE_CUT) -> None:
-        """Make the feature map, and find the scale of the targets, from first samples."""
+        """Make the feature map and the scale of the targets from first samples."""
         self._rows.make(X, cut)
         if self.regression:
             self.scale = target_scale(y)
@@ -197,13 +204,13 @@ class Asset:
         )
 
     def widen(self, X: Matrix) -> None:
-        """Add columns for features of sparse rows that have none yet."""
+        """Append columns for new features of sparse rows."""
         self._rows.widen(X)
         self.courses.widen(self._rows.width)
 
     def features_of(self, X: Matrix) -> tuple[Float64Array, NDArray[np.int64] | None]:
-        """Return the features V of rows and their columns, as `step` takes them."""
-        return self._rows.of(X)
+        """Return the features of rows and their columns, the arguments of `step`."""
+        return self._rows.transform(X)
 
     def step(
         self,
@@ -212,9 +219,11 @@ class Asset:
         y: NDArray[Any],
         weight: Weights = None,
     ) -> Float64Array:
-        """Take a step for each of n rows of features, (n, D) or (n, columns).
+        """Take a step for each of n rows of features.
 
-        y, weight: as in `absorb`.
+        V: (n, D), or (n, columns) if columns are given.
+        columns: of V, ascending; V is zero in others. None for all.
+        y, weight: (n,) as in `absorb`.
 
         Returns the predictions before each step: (n, classes) scores, or (n, 1) targets.
         """
@@ -232,7 +241,7 @@ class Asset:
         return self.courses.step(V, columns, y.astype(np.float64), weights, self.n_classes)
 
     def meet_classes(self, count: int) -> None:
-        """Add machines for classes up to this number of them, before their samples come."""
+        """Add machines for classes 0 to count - 1, before their first samples."""
         for _ in range(self.n_classes, count):
             self.courses.meet_class()
             self.n_classes += 1

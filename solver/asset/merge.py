@@ -19,8 +19,10 @@ from wolfstream.solver.asset.learner import Asset
 from wolfstream.solver.asset.subgradient import D_G_SAMPLES, Progress
 
 
-def merge(learners: Sequence[Asset], places: Sequence[NDArray[np.int64]] | None = None) -> Asset:
-    """sum S_k / sum W_k: the average of learners with the same parameters, features and classes.
+def merge(
+    learners: Sequence[Asset], class_codes: Sequence[NDArray[np.int64]] | None = None
+) -> Asset:
+    """Return sum S_k / sum W_k: the average of learners with the same parameters and features.
 
     S_k and W_k are the sums of eta gamma and of eta over the two windows of learner k, so the
     averaged model of the result is the average, weighted by eta, over the iterates of all learners.
@@ -29,8 +31,10 @@ def merge(learners: Sequence[Asset], places: Sequence[NDArray[np.int64]] | None 
 
     Samples that the learners had in common, before they were copied, count once for each of them.
 
-    places: for each learner, the numbers in the result of the classes that it has met; None if all
-    have met the same classes in the same order.
+    learners: at least one.
+    class_codes: for each learner, the numbers in the result of the classes that it has met; None if
+        all have met the same classes in the same order.
+
     Raises ValueError, with the reason, for learners that cannot be averaged.
     """
     if not learners:
@@ -38,19 +42,19 @@ def merge(learners: Sequence[Asset], places: Sequence[NDArray[np.int64]] | None 
     first = max(learners, key=_width)
     for other in learners:
         _check_alike(first, other)
-    if places is None:
+    if class_codes is None:
         _check_classes(first, learners)
     merged = Asset(**first.parameters, class_weight=first.class_weight)
     merged.restore(first.state())
-    if places is not None:
-        merged.meet_classes(1 + max(int(numbers.max(initial=-1)) for numbers in places))
+    if class_codes is not None:
+        merged.meet_classes(1 + max(int(codes.max(initial=-1)) for codes in class_codes))
     steps = np.array([float(other.steps) for other in learners])
     for number, course in enumerate(merged.courses.each):
         others = [other.courses.each[number] for other in learners]
         machines = [widened_machines(other.machines, _width(first)) for other in others]
-        if places is not None:
-            orders = [_order(numbers, merged.n_classes) for numbers in places]
-            machines = [in_class_order(*one) for one in zip(machines, orders, strict=True)]
+        if class_codes is not None:
+            orders = [_machine_order(codes, merged.n_classes) for codes in class_codes]
+            machines = [in_class_order(m, order) for m, order in zip(machines, orders, strict=True)]
         course.machines = _merged_machines(machines, steps / steps.sum())
         course.progress = _merged_progress([other.progress for other in others], steps)
     lost = np.stack([other.courses.lost for other in learners])
@@ -59,16 +63,18 @@ def merge(learners: Sequence[Asset], places: Sequence[NDArray[np.int64]] | None 
 
 
 def copy_of(learner: Asset) -> Asset:
-    """Another learner in the same state, to learn other samples or another order of them."""
+    """Return another learner in the same state, to learn other samples or another order of them."""
     other = Asset(**learner.parameters, class_weight=learner.class_weight)
     other.restore({name: array.copy() for name, array in learner.state().items()})
     return other
 
 
 def sibling_of(learner: Asset) -> Asset:
-    """A learner with the same features that knows no class and has taken no step.
+    """Return a learner with the same features that knows no class and has taken no step.
 
-    What it learns can be merged. Raises ValueError while the learner is still choosing them.
+    The two can be merged later.
+
+    Raises ValueError while the learner is still choosing its features.
     """
     _check_frozen(learner)
     other = copy_of(learner)
@@ -78,11 +84,13 @@ def sibling_of(learner: Asset) -> Asset:
 
 
 def relative_variance(learners: Sequence[Asset]) -> float:
-    """sum_k ||gamma_k - m||^2 / ((K - 1) ||m||^2), m the mean: the variance of one of K runs.
+    """Return sum_k ||gamma_k - m||^2 / ((K - 1) ||m||^2), the variance of one of K runs.
 
-    gamma_k are the averaged models, intercepts included, of learners with the same features. The
-    mean of K independent runs has a K-th of it (P3: "reduce the variation of the final iterate
-    distribution, possibly by running several SA algorithms in parallel"). NaN where m is zero.
+    gamma_k are the averaged models with their intercepts, and m is their mean. The mean of K
+    independent runs has a K-th of this variance (P3: "reduce the variation of the final iterate
+    distribution, possibly by running several SA algorithms in parallel"). NaN if m is zero.
+
+    learners: K >= 2, with the same features.
     """
     views = [learner.view() for learner in learners]
     models = np.array([np.column_stack([view.gamma, view.b]).ravel() for view in views])
@@ -128,9 +136,9 @@ def _check_classes(first: Asset, learners: Sequence[Asset]) -> None:
             raise ValueError(message)
 
 
-def _order(places: NDArray[np.int64], classes: int) -> NDArray[np.int64]:
-    """Where each machine goes: of met classes, of the others, and of the class not met."""
-    return np.concatenate([places, np.setdiff1d(np.arange(classes + 1), places)])
+def _machine_order(class_codes: NDArray[np.int64], classes: int) -> NDArray[np.int64]:
+    """Return the new number of each machine: of met classes, of the others, and the last one's."""
+    return np.concatenate([class_codes, np.setdiff1d(np.arange(classes + 1), class_codes)])
 
 
 def _same_map(first: Asset, other: Asset) -> bool:
@@ -144,7 +152,7 @@ def _same_map(first: Asset, other: Asset) -> bool:
         sparse = ours["width"][1]
         return bool(sparse == theirs["width"][1] and (sparse or _width(first) == _width(other)))
     if first.parameters["features"] == "fourier" and len(ours["origin"]):
-        # The seed that drew them drew the phases, too; the origin changes only their rounding.
+        # The same seed gives the same phases; the origin changes only their rounding.
         return np.array_equal(ours["frequency"], theirs["frequency"])
     if first.parameters["features"] == "fourier":
         ours["frequency"] = ours["frequency"][: len(theirs["frequency"])]
@@ -152,7 +160,7 @@ def _same_map(first: Asset, other: Asset) -> bool:
 
 
 def _merged_machines(machines: list[Machines], share: Float64Array) -> Machines:
-    """Return machines with added sums and with iterates averaged by their share."""
+    """Return machines with the sums of all, and with the iterates averaged by `share`."""
     sums = [window_sums(m) for m in machines]
     gamma = [m.scale[:, None] * m.direction for m in machines]
     count = len(machines[0].b)
@@ -175,7 +183,7 @@ def _merged_machines(machines: list[Machines], share: Float64Array) -> Machines:
 
 
 def _merged_progress(progress: list[Progress], steps: Float64Array) -> Progress:
-    """Return means over all samples; of the square norms over those that each learner counted."""
+    """Return means over all samples, for square norms over those that each learner counted."""
     total = steps.sum()
     counted = np.minimum(steps, D_G_SAMPLES).sum()
     square_norms = sum(p.square_norms for p in progress)

@@ -10,35 +10,35 @@ from wolfstream.solver.kernels.functions import Kernel
 from wolfstream.solver.kernels.prepared_rows import Rows, prepare_rows
 from wolfstream.solver.rows.matrix import Matrix, check_same_kind, concatenate_rows, origin_of
 
-# P5's eps_d (there 1e-16) as a share of the largest magnitude of an eigenvalue.
+# P5's eps_d (1e-16 in P5) as a share of the largest magnitude of an eigenvalue.
 EIGENVALUE_CUT = 1e-12
-# The cut of a batch. Learning does not need the features of smaller eigenvalues: of 512 features of
-# adult 91 are left instead of 509, and the test errors after each of four passes differ by at most
-# 0.03 points.
+# The cut for batch learning, which does not need the features of smaller eigenvalues: of 512
+# features of adult 91 are left instead of 509, and the test errors after each of four passes differ
+# by at most 0.03 points.
 BATCH_EIGENVALUE_CUT = 1e-6
 _DTYPE = np.dtype(np.float64)
 
 
 class NystromMap(NamedTuple):
-    """phi(x) = k(x, landmarks) whitening, with phi(s)'phi(t) = k(s, t) on the landmarks.
-
-    landmarks: s rows, prepared for kernel values in float64.
-    whitening: (s, D) Q D^(-1/2) of the kept eigenpairs, the largest eigenvalue first (P5 eq. 7).
-    origin: (d,) of dense rows, see `rows.matrix.origin_of`.
-    """
+    """phi(x) = k(x, landmarks) whitening, with phi(s)'phi(t) = k(s, t) on the landmarks."""
 
     kernel: Kernel
+    # s rows, prepared for kernel values in float64.
     landmarks: Rows
+    # (s, D) Q D^(-1/2) of the kept eigenpairs, the largest eigenvalue first (P5 eq. 7).
     whitening: Float64Array
+    # (d,) of dense rows (`rows.matrix.origin_of`).
     origin: Float64Array
 
 
 def nystrom_map(kernel: Kernel, landmarks: Matrix, cut: float = EIGENVALUE_CUT) -> NystromMap:
-    """Return the map of (s, d) landmark rows, which are copied; D <= s, O(s^2 d + s^3).
+    """Return the map of landmarks, with D <= s features, in O(s^2 d + s^3).
 
-    cut: eigenvalues below this share of the largest magnitude are dropped. So the map exists where
-        the Gram matrix is singular (equal landmarks, or more of them than its rank) and where the
-        kernel is indefinite. D = 0 if no eigenvalue is positive.
+    kernel: of the features.
+    landmarks: (s, d) rows, which are copied.
+    cut: eigenvalues below this share of the largest magnitude are dropped. So the map exists if the
+        Gram matrix is singular (equal landmarks, or more of them than its rank) and if the kernel
+        is indefinite. D = 0 if no eigenvalue is positive.
     """
     prepared = prepare_rows(kernel, landmarks, origin_of(landmarks), _DTYPE)
     gram = kernel_block(kernel, prepared, prepared)
@@ -51,18 +51,24 @@ def nystrom_map(kernel: Kernel, landmarks: Matrix, cut: float = EIGENVALUE_CUT) 
 
 
 def nystrom_from(kernel: Kernel, landmarks: Matrix, whitening: Float64Array) -> NystromMap:
-    """Return a map made earlier, from its landmark rows and its whitening."""
+    """Return the map with these landmark rows and this whitening."""
     origin = origin_of(landmarks)
     return NystromMap(kernel, prepare_rows(kernel, landmarks, origin, _DTYPE), whitening, origin)
 
 
 def landmark_kernel(features: NystromMap, X: Matrix) -> Float64Array:
-    """k(x, landmarks) of each row, (n, s) float64. Raises TypeError as `check_same_kind` does."""
+    """Return k(x, landmarks) of each row, (n, s) float64.
+
+    Raises TypeError for sparse rows with dense landmarks, and for the reverse.
+    """
     check_same_kind(features.landmarks.exact, X)
     rows = prepare_rows(features.kernel, X, features.origin, _DTYPE)
     return kernel_block(features.kernel, rows, features.landmarks)
 
 
 def nystrom_features(features: NystromMap, X: Matrix) -> Float64Array:
-    """phi of (n, d) rows: (n, D), in O(n s (d + D)). Raises TypeError as `landmark_kernel` does."""
+    """Return phi of (n, d) rows, (n, D), in O(n s (d + D)).
+
+    Raises TypeError for sparse rows with dense landmarks, and for the reverse.
+    """
     return landmark_kernel(features, X) @ features.whitening

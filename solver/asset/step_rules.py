@@ -1,4 +1,4 @@
-"""Which rules the steps of ASSET follow: one for each course, from checked parameters."""
+"""The rules of ASSET's steps, one for each course, from checked parameters."""
 
 import math
 from typing import Literal, NamedTuple, TypeAlias
@@ -20,38 +20,40 @@ AUTO: tuple[tuple[int | None, bool], ...] = (
 
 
 class StepParameters(NamedTuple):
-    """The parameters of `asset.learner.Asset` on which its steps depend.
+    """The parameters of `asset.learner.Asset` on which its steps depend."""
 
-    task: "classification", with any number of classes, or "regression".
-    algorithm: "asset" has steps D_X / (D_G sqrt(j)), an intercept and averaged iterates; "asset*"
-        has steps 1 / (lambda j) and neither. With identity features asset* is Pegasos.
-    lam: lambda > 0. epsilon: that of regression, in units of the targets' standard deviation.
-    average: False makes the last iterate the model. It is noisier, but it follows a stream whose
-        labels resemble the preceding ones: on elec2, standardised, up to 92.6% of its predictions
-        before learning are right; of an average over the last 1000 to 2000 iterates 77%.
-    average_from: P5's N-bar. With None the windows of the average restart at steps 1, 2, 4, 8, ...
-        The model is the average, weighted by eta, over the present window and the one before it:
-        the last half to three quarters of all steps. No iterate is stored.
-    horizon: N, for streams that drift. No step is shorter than step N, and after it the windows
-        restart at the multiples of N (after average_from, if given), so that the model is the
-        average over the last N to 2N steps. With steps of constant length eta the objective's
-        average over a window is within O(eta D_G^2 + D_X^2 / (eta N)) of the optimum and, against
-        comparators that move by P in all, within O((D_X^2 + D_X P) / (eta N) + eta D_G^2) a step.
-        "auto" has several side by side, which answer by how little each erred lately
-        (`asset.courses`); steps and memory without the map are those of all of them.
-    """
-
+    # "classification", with any number of classes, or "regression".
     task: Task
+    # "asset" has steps D_X / (D_G sqrt(j)), an intercept and averaged iterates; "asset*" has steps
+    # 1 / (lambda j) and neither. With identity features asset* is Pegasos.
     algorithm: Algorithm
+    # lambda > 0.
     lam: float
+    # Of regression, in units of the targets' standard deviation.
     epsilon: float
+    # False makes the last iterate the model. It is noisier, but it follows a stream whose labels
+    # resemble the preceding ones: on elec2, standardised, up to 92.6% of its predictions before
+    # learning are right; with an average over the last 1000 to 2000 iterates 77%.
     average: bool
+    # P5's N-bar. With None the windows of the average restart at steps 1, 2, 4, 8, ... The model is
+    # the average, weighted by eta, over the present window and the one before it: the last half to
+    # three quarters of all steps. No iterate is stored.
     average_from: int | None
+    # N, for streams that drift. No step is shorter than step N, and after it the windows restart at
+    # the multiples of N (after average_from, if given), so that the model is the average over the
+    # last N to 2N steps. With steps of constant length eta the objective's average over a window is
+    # within O(eta D_G^2 + D_X^2 / (eta N)) of the optimum and, against comparators that move by P
+    # in all, within O((D_X^2 + D_X P) / (eta N) + eta D_G^2) per step. "auto" has several courses
+    # side by side, weighted by their recent losses (`asset.courses`), at the cost of all of them in
+    # steps and in memory without the map.
     horizon: Horizon
 
 
 def step_rules(parameters: StepParameters) -> list[StepRule]:
-    """Return the rule of each course. Raises ValueError for parameters that do not fit together."""
+    """Return the rule of each course.
+
+    Raises ValueError for parameters that do not fit together.
+    """
     if parameters.task not in ("classification", "regression"):
         raise ValueError(f"task is {parameters.task!r}; it must be classification or regression")
     if parameters.horizon != "auto":

@@ -8,16 +8,17 @@ The projection P is onto the feasible set ||gamma|| <= R, |b| <= B. With alpha =
 lambda ||gamma||^2 + mean loss = mean (y_i beta_i - epsilon |beta_i|). So in regression
 lambda ||gamma||^2 <= mean max(|y| - epsilon, 0), half of P5's bound and with the mean in place of
 the maximum; the mean is that of the samples so far, because the targets of a stream are not known
-in advance. For hinge it is P5's bound, lambda ||gamma||^2 <= 1. B is R, but at least 1 for hinge
-and 2 mean |y|, a bound of the median, in regression: the best constant must be feasible.
+in advance. For hinge loss it is P5's bound, lambda ||gamma||^2 <= 1. B is R, but at least 1 for
+hinge loss and 2 mean |y|, a bound of the median, in regression: the best constant must be feasible.
 
 D_G^2 = mean ||V||^2 + 1 takes d^2 = 1 for all samples, as for hinge at the first iterate. In
 regression P5 would take d = 0 for targets within epsilon of zero, but later iterates are not at
 zero: this mean bounds E||G||^2 everywhere and is never zero.
 
-The loss of a sample of weight w counts w times, and so does its subgradient d V. Then |beta_i| is
-at most w_i, so that the bounds above hold with the mean of w_i times their terms (of hinge with the
-mean weight for 1), 2 mean w |y| / mean w bounds the median, and D_G^2 is mean w^2 (||V||^2 + 1).
+The loss of a sample of weight w is multiplied by w, and so is its subgradient d V. Then |beta_i| is
+at most w_i, so that the bounds above hold with the mean of w_i times their terms (for hinge loss
+with the mean weight in place of 1), 2 mean w |y| / mean w bounds the median, and D_G^2 is
+mean w^2 (||V||^2 + 1).
 
 In regression a step ends at the edge of the tube around its sample. This is the proximal step on
 max(loss + G'(x - x_j), 0), a lower bound of the loss like that of the subgradient, but tighter; the
@@ -44,37 +45,38 @@ _LARGEST_SCALE = 1e3
 
 
 class StepRule(NamedTuple):
-    """The constants of the steps.
+    """The constants of the steps."""
 
-    lam: lambda. regression: whether one machine has the epsilon-insensitive loss, instead of
-    one-versus-rest machines with hinge loss. epsilon: that of the loss.
-    robust: whether it is ASSET; ASSET* has no intercept.
-    averages: whether the model is an average of iterates, not the last one.
-    average_from: N-bar; 0 averages over windows. horizon: no step is shorter than this one.
-    """
-
+    # lambda.
     lam: float
+    # Whether one machine has the epsilon-insensitive loss, instead of one-versus-rest machines with
+    # hinge loss.
     regression: bool
     epsilon: float
+    # Whether it is ASSET; ASSET* has no intercept.
     robust: bool
+    # Whether the model is an average of iterates rather than the last one.
     averages: bool
+    # N-bar; 0 averages over windows.
     average_from: int
+    # No step is shorter than the step of this number.
     horizon: float
 
 
 class Progress(NamedTuple):
-    """Statistics of the stream on which the step lengths depend, (1,) each.
+    """Statistics of the stream on which the step lengths depend, (1,) each."""
 
-    steps: j. Over the first 128 samples, square_norms: the sum of w^2 ||V||^2; square_weight: the
-    mean of w^2. weight: the mean of w. In regression, loss: the mean of w max(|y| - epsilon, 0),
-    the loss of the zero model; target: the mean of w |y|.
-    """
-
+    # j.
     steps: Float64Array
+    # The sum of w^2 ||V||^2 over the first 128 samples.
     square_norms: Float64Array
+    # In regression the mean of w max(|y| - epsilon, 0), the loss of the zero model.
     loss: Float64Array
+    # In regression the mean of w |y|.
     target: Float64Array
+    # The mean of w.
     weight: Float64Array
+    # The mean of w^2 over the first 128 samples.
     square_weight: Float64Array
 
 
@@ -95,17 +97,20 @@ def walk(
 ) -> None:
     """Take a step for each row of V in order (P5 Algorithm 1, lines 3-10).
 
-    y: (n,) class numbers or scaled targets. weights: (n,) of the samples. scores: (n, C')
-    overwritten with the predictions before each step. One-versus-rest has one machine more than
-    `scores` has columns, with y = -1 for all samples. Of two classes the first machine is the
-    mirror image of the second and is left out, see `iterates.mirror`.
+    The norm follows from ||gamma - s V||^2 = ||gamma||^2 - 2 s V gamma + s^2 ||V||^2 for the shrunk
+    gamma. With two classes the first machine is the mirror image of the second and is skipped
+    (`iterates.mirror`).
 
-    ||gamma - s V||^2 = ||gamma||^2 - 2 s V gamma + s^2 ||V||^2 for the shrunk gamma.
+    V: (n, D) features.
+    y: (n,) class numbers or scaled targets.
+    weights: (n,) sample weights.
+    scores: (n, classes), or (n, 1) in regression; overwritten with the predictions before each
+        step. One-versus-rest has one machine more than columns, with y = -1 for all samples.
     """
     classes = scores.shape[1]
     mirrored = classes == 2 and not rule.regression
     count = 1 if rule.regression else classes + 1
-    # Rows are passed on, not tuples of arrays: a call with those costs more than 500 products.
+    # Functions get rows, because passing a tuple of arrays costs more than 500 products.
     direction, scale, b = machines.direction, machines.scale, machines.b
     rest = machines.rest if rule.averages else direction
     scale_sum, b_sum, weight = machines.scale_sum, machines.b_sum, machines.weight
@@ -166,7 +171,7 @@ def walk(
 def _step_length(
     rule: StepRule, progress: Progress, square_norm: float, y: float, w: float
 ) -> tuple[float, float, float]:
-    """Return eta of the next step and the bounds of ||gamma|| and |b|, and counts the step."""
+    """Count a step; returns its eta and the bounds of ||gamma|| and |b|."""
     j = progress.steps[0] + 1.0
     if j <= D_G_SAMPLES:
         progress.square_norms[0] += w * w * square_norm
@@ -195,7 +200,7 @@ def _step_length(
 def _toward_tube(
     rule: StepRule, value: float, y: float, w: float, square_norm: float, eta: float
 ) -> float:
-    """Return d of regression: -w or w (P5 Table 1), less where the step would cross the tube.
+    """Return d of regression: -w or w (P5 Table 1), less if the step would cross the tube.
 
     The step changes the value at this sample by eta |d| (||V||^2 + 1), with 1 for the intercept.
     """

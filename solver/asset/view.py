@@ -13,19 +13,18 @@ Task = Literal["classification", "regression"]
 
 
 class AssetView(NamedTuple):
-    """All that a prediction reads: the feature map and the averaged (gamma, b) of each class.
-
-    gamma: (classes, D), in regression (1, D). b: (classes,).
-    coefficients: gamma as `features.linear_values` takes it.
-    centre, unit: a predicted target is centre + unit (phi(x)'gamma + b).
-    """
+    """Everything that a prediction reads: the feature map and the model of each class."""
 
     task: Task
     features: FeatureMap
+    # (classes, D) averaged weights, in regression (1, D).
     gamma: Float64Array
+    # (classes,) averaged intercepts.
     b: Float64Array
+    # gamma in the form that `features.linear_values` needs.
     coefficients: Float64Array
     n_classes: int
+    # A predicted target is centre + unit (phi(x)'gamma + b).
     centre: float
     unit: float
 
@@ -36,10 +35,14 @@ class AssetView(NamedTuple):
 
 
 def predict(view: AssetView, X: Matrix) -> tuple[NDArray[Any], Float64Array]:
-    """V gamma + b of (n, d) rows: returns (prediction, decision) (P5 section 2.4).
+    """Return predictions and decisions from V gamma + b (P5 section 2.4).
 
-    Of classification, class numbers (n,) and decisions: (n,) for two classes, else (n, classes).
-    Of regression, the targets (n,) twice. Raises ValueError while fewer than two classes are known.
+    In classification these are class numbers (n,) and decisions, (n,) for two classes, otherwise
+    (n, classes). In regression both are the targets (n,).
+
+    X: (n, d) rows.
+
+    Raises ValueError while fewer than two classes are known.
     """
     if view.task == "regression":
         values = linear_values(view.features, view.coefficients, X)[:, 0] + view.b[0]

@@ -29,15 +29,21 @@ def take_steps(
     progress: Progress,
     scores: Float64Array,
 ) -> None:
-    """Take a step for each of n rows of features V, (n, D), or (n, columns) on those columns.
+    """Take a step for each of n rows of features.
 
     Without `average_from` the windows restart at steps 1, 2, 4, 8, ...: the model is the average
     over the last half to three quarters of all steps. With a horizon N they restart, from step N
     on, at its multiples: the model is the average over the last N to 2N steps. An average from
     N-bar on has one window.
 
-    target: (n,) class numbers or scaled targets. weight: (n,) of the samples. scores: (n, classes)
-    overwritten with the predictions before each step.
+    machines: changed.
+    V: (n, D), or (n, columns) if columns are given.
+    columns: of V, ascending; V is zero in others. None for all.
+    target: (n,) class numbers or scaled targets.
+    weight: (n,) sample weights.
+    rule: the constants of the steps.
+    progress: changed.
+    scores: (n, classes), overwritten with the predictions before each step.
     """
     start = 0
     while start < len(target):

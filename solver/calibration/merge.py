@@ -1,4 +1,4 @@
-"""One calibration of those of learners of parts of a stream."""
+"""Merging the calibrations of learners that learned parts of a stream into one."""
 
 from collections.abc import Mapping, Sequence
 from typing import Any
@@ -9,32 +9,33 @@ from numpy.typing import NDArray
 from wolfstream.solver.arrays import Float64Array
 from wolfstream.solver.calibration.classes import ClassCalibration
 from wolfstream.solver.calibration.conformal import RECENT
-from wolfstream.solver.calibration.ranking import Ranking, moved
+from wolfstream.solver.calibration.ranking import Ranking, renumbered
 
 
 def merge(
     merged: ClassCalibration,
     each: Sequence[ClassCalibration],
-    places: Sequence[NDArray[np.int64]],
+    class_codes: Sequence[NDArray[np.int64]],
     classes: int,
 ) -> None:
-    """Have a calibration that knows nothing go on from several, all of equal weight.
+    """Let an empty calibration continue from several, all with equal weight.
 
-    Totals are added; error rates and scalings are averaged; of recent scores there are as many of
-    each as there is room for. What is measured is how good the parts' answers were, so that the
-    sets of a merged model, which knows more, are rather too large than too small. Decisions that
-    wait to be judged are left out.
+    Totals are added, error rates and scalings averaged, and the last scores of all are kept, the
+    same number from each. The scores are those of the parts' answers, so that the sets of a merged
+    model, which knows more, are rather too large than too small. Waiting decisions are dropped.
 
-    places: for each calibration, the numbers in the merged one of the classes that it has met.
-    classes: of the merged one.
+    merged: the empty calibration, which is changed.
+    each: the calibrations.
+    class_codes: for each calibration, the numbers in the merged one of the classes that it has met.
+    classes: how many the merged one has.
     """
-    states = [(part.state(), order) for part, order in zip(each, places, strict=True)]
+    states = [(part.state(), order) for part, order in zip(each, class_codes, strict=True)]
     states = [(state, order) for state, order in states if state["samples"][0]]
     if not states:
         return
     samples = np.sum([state["samples"] for state, _ in states], axis=0)
     last = _last([state["recent"] for state, _ in states])
-    rankings = [moved(_ranking(state), order, classes) for state, order in states]
+    rankings = [renumbered(_ranking(state), order, classes) for state, order in states]
     last_ranked = _last([ranking.bins for ranking in rankings])
     arrays: dict[str, NDArray[Any]] = {
         "samples": np.array([samples[0], samples[1], 0], np.int64),
@@ -42,7 +43,7 @@ def merge(
         "bins": np.sum([state["bins"] for state, _ in states], axis=0),
         "misses": np.mean([state["misses"] for state, _ in states], axis=0),
         "recent": np.concatenate([state["recent"] for state, _ in states], axis=1)[:, last],
-        "scores": np.concatenate([_moved(s["scores"], order, classes) for s, order in states]),
+        "scores": np.concatenate([_reordered(s["scores"], order, classes) for s, order in states]),
         "codes": np.concatenate([order[state["codes"]] for state, order in states]),
         "waiting": np.empty((0, classes)),
         "waiting_codes": np.empty(0, np.int64),
@@ -55,15 +56,15 @@ def merge(
     scalings = [(s["scaling"], order) for s, order in states if "scaling" in s]
     if scalings:
         slope = np.mean([scaling[0] for scaling, _ in scalings])
-        offsets = [_moved(s[None, 1:], order, classes, 0.0)[0] for s, order in scalings]
+        offsets = [_reordered(s[None, 1:], order, classes, 0.0)[0] for s, order in scalings]
         arrays["scaling"] = np.array([slope, *np.mean(offsets, axis=0)])
     merged.restore(arrays)
 
 
 def _last(each: Sequence[NDArray[Any]]) -> NDArray[np.int64]:
-    """Return which columns, of all one after another, are the last RECENT.
+    """Return the RECENT columns of all arrays (rows, n) that are last in their array.
 
-    Of each array (rows, n) there are as many as of another.
+    Their numbers count the columns of all arrays one after another.
     """
     ages = np.concatenate([np.arange(columns.shape[1])[::-1] for columns in each])
     return np.argsort(-ages, kind="stable")[-RECENT:]
@@ -73,10 +74,10 @@ def _ranking(state: Mapping[str, NDArray[Any]]) -> Ranking:
     return Ranking(state["ranking"], state["ranking_bins"], state["ranking_codes"])
 
 
-def _moved(
+def _reordered(
     scores: Float64Array, order: NDArray[np.int64], classes: int, unknown: float = -np.inf
 ) -> Float64Array:
-    """(n, classes) of scores (n, K): column j at order[j]."""
+    """Return (n, classes) scores with column j of `scores` at order[j], `unknown` elsewhere."""
     result = np.full((len(scores), classes), unknown)
     result[:, order[: scores.shape[1]]] = scores
     return result

@@ -1,16 +1,16 @@
-"""Probabilities of scores: Platt's scaling for any number of classes, over the last decisions.
+"""Probabilities from scores: Platt's scaling for any number of classes.
 
     p_k = exp(a u_k + b_k) / sum_j exp(a u_j + b_j)
 
-u are the scores of a row. With two classes, u = (-f/2, f/2) of a decision f, this is Platt's
-sigmoid of a f + b_1 - b_0 (Platt 1999); with more it is temperature scaling with a bias for each
-class (Alexandari, Kundaje and Shrikumar 2020). a and b minimise the log loss of the last decisions,
-each of them made before its label, with
+u are the scores of a row. With two classes and u = (-f/2, f/2) for a decision f, this is Platt's
+sigmoid of a f + b_1 - b_0 (Platt 1999); with more classes it is temperature scaling with a bias for
+each class (Alexandari, Kundaje and Shrikumar 2020). a and b minimise the log loss of the last
+decisions, each made before its label, plus
 
     (RIDGE / 2) ((s a - 1)^2 + b'b)
 
-added, s being the root of the mean square of the scores: without decisions p is that of scores of
-unit size. a may be negative, where a learner is mostly wrong.
+where s is the root of the mean square of the scores: without decisions a = 1 / s. a may be negative
+if a learner is mostly wrong.
 """
 
 from typing import NamedTuple
@@ -21,31 +21,35 @@ from numpy.typing import NDArray
 from wolfstream.solver.arrays import Float64Array
 
 RIDGE = 1.0
-# Newton steps at first, and once there are so many decisions that a few new ones change little.
-_STEPS, _MANY, _STEPS_OF_MANY = 3, 256, 1
+# The number of Newton steps, and with many decisions, of which a few new ones change little.
+_STEPS, _MANY, _STEPS_FOR_MANY = 3, 256, 1
 # How often a step that does not lower the loss is halved.
 _HALVINGS = 8
 _SMALLEST = 1e-12
-# No logarithm of a ratio of probabilities is larger.
+# A bound of logits.
 _LARGEST = 1e6
 
 
 class Scaling(NamedTuple):
-    """slope: a. offset: (K,) b. Nothing in it changes."""
+    """An immutable scaling of scores."""
 
+    # a.
     slope: float
+    # (K,) b.
     offset: Float64Array
 
 
-def identity(classes: int) -> Scaling:
-    """Leaves scores that are logarithms of probabilities as they are."""
+def identity_scaling(classes: int) -> Scaling:
+    """Return the scaling for scores that are logarithms of probabilities."""
     return Scaling(1.0, np.zeros(classes))
 
 
 def probabilities(scaling: Scaling, scores: Float64Array) -> Float64Array:
-    """(n, K) probabilities of rows of scores (n, K).
+    """Return the probabilities of each row, (n, K).
 
-    NaN is a class of which nothing is known, whose probability is 0; where all are NaN, all are 0.
+    scaling: for at least K classes.
+    scores: (n, K); NaN for an unknown class, whose probability is 0. In a row of NaN alone all are
+        0.
     """
     centred, finite = _centred(scores)
     with np.errstate(over="ignore"):
@@ -57,10 +61,12 @@ def probabilities(scaling: Scaling, scores: Float64Array) -> Float64Array:
     return np.asarray(share / np.where(total > 0.0, total, 1.0)[:, None])
 
 
-def fitted(scaling: Scaling | None, scores: Float64Array, codes: NDArray[np.int64]) -> Scaling:
-    """The scaling of decisions (n, K) and the numbers (n,) of their true classes, of which K know.
+def fit_scaling(scaling: Scaling | None, scores: Float64Array, codes: NDArray[np.int64]) -> Scaling:
+    """Return the scaling fitted to decisions by Newton's method.
 
-    scaling: to begin with; it may know fewer classes.
+    scaling: the start, which may have fewer classes; None for a = 1 / s and b = 0.
+    scores: (n, K); NaN for an unknown class.
+    codes: (n,) the true classes, all below K.
     """
     centred, finite = _centred(scores)
     largest = float(np.abs(centred).max())
@@ -74,29 +80,32 @@ def fitted(scaling: Scaling | None, scores: Float64Array, codes: NDArray[np.int6
         theta[0] = scaling.slope * size
         theta[1 : 1 + len(scaling.offset)] = scaling.offset
     few = scaling is None or len(codes) < _MANY
-    theta = _minimised(problem, theta, _STEPS if few else _STEPS_OF_MANY)
+    theta = _minimised(problem, theta, _STEPS if few else _STEPS_FOR_MANY)
     return Scaling(float(theta[0] / size), theta[1:])
 
 
 def _centred(scores: Float64Array) -> tuple[Float64Array, NDArray[np.bool_]]:
-    """Scores less the mean of their row, 0 for NaN, and which are not NaN."""
+    """Return the scores minus the mean of their row, 0 for NaN, and which are not NaN."""
     finite = ~np.isnan(scores)
     filled = np.where(finite, scores, 0.0)
     counts = np.maximum(finite.sum(axis=1, keepdims=True), 1)
-    # Each is divided before the sum, which might overflow.
+    # Divided before they are summed, because the sum might overflow.
     means = (filled / counts).sum(axis=1, keepdims=True)
     return np.where(finite, filled - means, 0.0), finite
 
 
 class _Problem(NamedTuple):
-    """u: (n, K) scores of unit size. mask: 0, or -inf where a class is unknown. codes: (n,)."""
+    """The penalised log loss of n decisions, as a function of theta = (s a, b)."""
 
+    # (n, K) scores of unit size.
     u: Float64Array
+    # (n, K) 0, or -inf where a class is unknown.
     mask: Float64Array
+    # (n,) the true classes.
     codes: NDArray[np.int64]
 
     def loss(self, theta: Float64Array) -> tuple[float, Float64Array]:
-        """Return the penalised log loss of theta = (s a, b), and the probabilities (n, K)."""
+        """Return the loss at theta, and the probabilities (n, K)."""
         logits = theta[0] * self.u + theta[1:] + self.mask
         logits -= logits.max(axis=1, keepdims=True)
         odds = np.exp(logits)
@@ -107,11 +116,15 @@ class _Problem(NamedTuple):
         away[0] -= 1.0
         return loss + 0.5 * RIDGE * float(away @ away), odds / total
 
-    def slopes(self, theta: Float64Array, p: Float64Array) -> tuple[Float64Array, Float64Array]:
-        """Gradient (1 + K,) and matrix of second derivatives at theta, whose probabilities are p.
+    def derivatives(
+        self, theta: Float64Array, p: Float64Array
+    ) -> tuple[Float64Array, Float64Array]:
+        """Return the gradient (1 + K,) and the Hessian matrix at theta.
 
         With phi_k = (u_k, e_k) they are sums over rows of sum_k p_k phi_k - phi_y, and of
         sum_k p_k phi_k phi_k' - m m', where m = sum_k p_k phi_k = (p'u, p).
+
+        p: (n, K) the probabilities at theta.
         """
         n, classes = p.shape
         mean = np.empty((n, 1 + classes))
@@ -135,10 +148,10 @@ class _Problem(NamedTuple):
 
 
 def _minimised(problem: _Problem, theta: Float64Array, steps: int) -> Float64Array:
-    """Newton's steps, halved while the loss does not fall; the loss is convex."""
+    """Take Newton's steps, halved while the loss, which is convex, does not fall."""
     loss, p = problem.loss(theta)
     for _ in range(steps):
-        gradient, matrix = problem.slopes(theta, p)
+        gradient, matrix = problem.derivatives(theta, p)
         step = np.linalg.solve(matrix, gradient)
         for _ in range(_HALVINGS):
             trial = theta - step

@@ -1,4 +1,4 @@
-"""The last columns of a stream of numbers, as arrays that do not change."""
+"""The last columns of a stream, as immutable arrays."""
 
 from typing import Any, TypeVar
 
@@ -9,9 +9,11 @@ T = TypeVar("T", bound="np.generic[Any]")
 
 
 def appended(recent: NDArray[T], columns: NDArray[T], most: int) -> NDArray[T]:
-    """(rows, at most `most`): the columns so far and more of them, the oldest first and left out.
+    """Return the last columns with further ones, oldest first; a new array, as views share the old.
 
-    A new array, so that views may share the one of before.
+    recent: (rows, m) the last columns so far.
+    columns: (rows, n) further ones.
+    most: how many columns are kept.
     """
     kept = recent[:, max(0, recent.shape[1] + columns.shape[1] - most) :]
     return np.concatenate([kept, columns[:, -most:]], axis=1)

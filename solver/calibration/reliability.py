@@ -1,11 +1,12 @@
-"""How good probabilities are: log loss, Brier score, expected calibration error, and coverage.
+"""The quality of probabilities: log loss, Brier score, expected calibration error, and coverage.
 
     log loss     mean of -log p_y
     Brier score  mean of sum_k (p_k - [k = y])^2                                   (Brier 1950)
-    ECE          sum over bins of |sum of p_max - number right| / n, rows in the bin of their p_max
-                 by tenths                         (Naeini, Cooper and Hauskrecht 2015)
+    ECE          sum over bins of |sum of p_max - number right| / n, with ten bins of p_max
+                 (Naeini, Cooper and Hauskrecht 2015)
 
-Each row is one column of numbers, `COLUMNS`; totals are sums of them, and of each bin of p_max.
+The numbers of a row are one column (`RowScores.columns`); totals are sums of columns, and of each
+bin of p_max.
 """
 
 from typing import Any, NamedTuple
@@ -17,58 +18,65 @@ from wolfstream.solver.arrays import Float64Array
 from wolfstream.solver.calibration.conformal import CONFIDENCES
 
 BINS = 10
-# A class that was given less, or that was not known yet, costs -log of this.
+# The least probability in the log loss, also of a class that was not known yet.
 LEAST = 1e-15
 
 
-class Judged(NamedTuple):
-    """Of each of n rows, float64.
+class RowScores(NamedTuple):
+    """The scores of n rows."""
 
-    log_loss, brier: as above. top: p_max. right: whether its class is the label. score: the
-    conformal score 1 - p_y. covered, size: (confidences, n) whether sets had the label, and of how
-    many classes they were.
-    """
-
+    # (n,) as above.
     log_loss: Float64Array
     brier: Float64Array
+    # (n,) p_max.
     top: Float64Array
+    # (n,) 1 if the class with p_max is the label, otherwise 0.
     right: Float64Array
+    # (n,) the conformal score 1 - p_y.
     score: Float64Array
+    # (confidences, n) 1 if the set contained the label, otherwise 0.
     covered: Float64Array
+    # (confidences, n) the number of classes in the set.
     size: Float64Array
 
     def columns(self) -> Float64Array:
-        """(rows, n), in this order."""
+        """Return all fields in this order, (ROWS, n)."""
         return np.vstack([*self])
 
 
-# The rows of `Judged.columns`.
+# The rows of `RowScores.columns`.
 LOG_LOSS, BRIER, TOP, RIGHT, SCORE, COVERED = range(6)
 SIZE = COVERED + len(CONFIDENCES)
 ROWS = SIZE + len(CONFIDENCES)
 
 
 class Totals(NamedTuple):
-    """Of all rows so far. sums: (ROWS,) of columns. bins: (3, BINS) count, sum p_max, right."""
+    """Sums over all rows so far."""
 
+    # The number of rows.
     samples: int
+    # (ROWS,) the sum of their columns.
     sums: Float64Array
+    # (3, BINS) the number of rows, the sum of p_max, and the number right in each bin of p_max.
     bins: Float64Array
 
 
 def no_totals() -> Totals:
-    """Before any row."""
+    """Return the sums before any row."""
     return Totals(0, np.zeros(ROWS), np.zeros((3, BINS)))
 
 
-def judged(
+def score_rows(
     probability: Float64Array, codes: NDArray[np.int64], limits: Float64Array
-) -> tuple[Judged, Float64Array]:
-    """Return the scores of probabilities (n, K) for labels (n,); a label >= K is unknown.
+) -> tuple[RowScores, Float64Array]:
+    """Return the scores of n rows, and whether 1 - p_y is within each limit, (confidences, n).
 
-    limits: (confidences,) conformal thresholds, of which each gives a set of all classes whose
-    1 - p is at most that, and of the likeliest one. Also whether they cover, (confidences, n),
-    were the likeliest class not in them for its own sake.
+    A set has all classes whose 1 - p is within the limit, and always the likeliest class. The
+    second result is without this exception.
+
+    probability: (n, K).
+    codes: (n,) labels; one >= K was not known.
+    limits: (confidences,) conformal thresholds.
     """
     n, classes = probability.shape
     rows = np.arange(n)
@@ -83,17 +91,21 @@ def judged(
     sizes = (1.0 - probability <= limits[:, None, None]).sum(axis=2, dtype=np.float64)
     log_loss = -np.log(np.maximum(label_probability, LEAST))
     covered = np.maximum(plain, right)
-    return Judged(log_loss, brier, top, right, score, covered, np.maximum(sizes, 1.0)), plain
+    return RowScores(log_loss, brier, top, right, score, covered, np.maximum(sizes, 1.0)), plain
 
 
-def added(totals: Totals, columns: Float64Array) -> Totals:
-    """With the columns (ROWS, n) of more rows."""
+def with_columns(totals: Totals, columns: Float64Array) -> Totals:
+    """Return the sums with the columns (ROWS, n) of further rows."""
     bins = totals.bins + _bins(columns)
     return Totals(totals.samples + columns.shape[1], totals.sums + columns.sum(axis=1), bins)
 
 
 def summary(totals: Totals, recent: Float64Array) -> dict[str, Any]:
-    """Return the scores as plain data, of all rows and of recent ones; None without rows."""
+    """Return the scores as plain data; None for scores without rows.
+
+    totals: of all rows.
+    recent: (ROWS, n) columns of the last rows.
+    """
     over_all = _scores(totals.samples, totals.sums, totals.bins)
     recent_bins = _bins(recent)
     lately = _scores(recent.shape[1], recent.sum(axis=1), recent_bins)
@@ -131,8 +143,8 @@ def _scores(n: int, sums: Float64Array, bins: Float64Array) -> dict[str, float |
 
 
 def _bins(columns: Float64Array) -> Float64Array:
-    """(3, BINS) count, sum of p_max, and number right of each bin."""
+    """Return `Totals.bins` of columns (ROWS, n)."""
     top, right = columns[TOP], columns[RIGHT]
-    place = np.minimum((top * BINS).astype(np.int64), BINS - 1)
+    number = np.minimum((top * BINS).astype(np.int64), BINS - 1)
     weights = (None, top, right)
-    return np.array([np.bincount(place, weight, BINS) for weight in weights], np.float64)
+    return np.array([np.bincount(number, weight, BINS) for weight in weights], np.float64)

@@ -1,7 +1,7 @@
-"""The calibration of a learner of numbers: intervals around predictions, and how often they hold.
+"""The calibration of a regression learner: intervals around predictions, and their coverage.
 
-The conformal score of a target is its distance from what was predicted before it. As `classes`,
-all changes at counts of targets alone.
+The conformal score of a target is its distance from the prediction that was made before it. As in
+`classes`, everything changes at certain counts of targets alone.
 """
 
 from collections.abc import Mapping
@@ -24,16 +24,18 @@ from wolfstream.solver.calibration.points import until_next
 from wolfstream.solver.calibration.recent import appended
 
 _LEVELS = len(CONFIDENCES)
-# Rows of `recent`: the distance, then of each confidence whether its interval had the target.
+# The rows of `recent`: the distance, then for each confidence whether its interval had the target.
 _ROWS = 1 + _LEVELS
 
 
 class ValueConfidence:
     """An immutable view of a calibration.
 
-    misses: alpha of each confidence. recent: (1 + confidences, at most 1,000) of the last targets.
-    samples, sums: how many targets there were, and of how many each interval had them. widths:
-    (2, confidences) how many intervals were bounded, and the sum of their widths.
+    misses: (confidences,) alpha of each confidence.
+    recent: (1 + confidences, at most 1,000) distances and coverage of the last targets.
+    samples: how many targets there were.
+    sums: (confidences,) how many targets each interval had.
+    widths: (2, confidences) how many intervals were bounded, and the sum of their widths.
     """
 
     def __init__(
@@ -48,21 +50,21 @@ class ValueConfidence:
         self.sums, self.widths = sums, widths
 
     def half_width(self, confidence: float) -> float:
-        """Return how far an interval reaches to either side; inf with too few targets."""
+        """Return half the width of an interval; inf with too few targets."""
         return max(0.0, threshold(self.recent[0], self.misses, confidence))
 
-    def is_like(self, other: "ValueConfidence") -> bool:
-        """Return whether it comes from as many targets as another one, or from enough."""
+    def is_mature(self, other: "ValueConfidence") -> bool:
+        """Return whether it is based on as many targets as another one, or on 1,000."""
         return self.samples >= min(other.samples, RECENT)
 
     @property
     def deviation(self) -> float:
-        """The root of the mean square of the last distances; there must be one."""
+        """The root of the mean square of the last distances, of at least one."""
         return float(np.sqrt(np.mean(np.square(self.recent[0]))))
 
     @cached_property
     def summary(self) -> dict[str, Any]:
-        """How often the intervals of some confidences had the target, as plain data."""
+        """The coverage and the mean width of intervals for some confidences, as plain data."""
         n, last = self.samples, self.recent.shape[1]
         intervals = [
             {
@@ -79,16 +81,20 @@ class ValueConfidence:
 
 
 class ValueCalibration:
-    """Takes predictions and targets; `view` is the calibration that follows from them."""
+    """Computes the calibration of predictions and targets."""
 
     def __init__(self) -> None:
-        nothing = np.zeros(_LEVELS), np.zeros((2, _LEVELS))
-        self._view = ValueConfidence(first_misses(), np.empty((_ROWS, 0)), 0, *nothing)
+        zeros = np.zeros(_LEVELS), np.zeros((2, _LEVELS))
+        self._view = ValueConfidence(first_misses(), np.empty((_ROWS, 0)), 0, *zeros)
         self._waiting: list[Float64Array] = []
         self._held = 0
 
     def absorb(self, predicted: Float64Array, y: Float64Array) -> None:
-        """Take in predictions (n,) of targets (n,); NaN is no prediction."""
+        """Add predictions and targets.
+
+        predicted: (n,); NaN where there was no prediction.
+        y: (n,) targets.
+        """
         distance = np.abs(predicted - y)
         valid = np.isfinite(distance)
         if not valid.all():
@@ -103,16 +109,16 @@ class ValueCalibration:
             start += room
 
     def view(self) -> ValueConfidence:
-        """As of the last point; nothing changes it."""
+        """Return the calibration as of the last point, which never changes."""
         return self._view
 
     def _take_in(self) -> None:
-        """Judge what waits by what was known before, then learn from it."""
+        """Score the waiting distances by the present calibration, then update it."""
         distance = np.concatenate(self._waiting)
         self._waiting, self._held = [], 0
         old = self._view
         limits = thresholds(np.sort(old.recent[0]), old.misses)
-        # An interval without width has its own prediction.
+        # An interval of width 0 contains its own prediction.
         covered = (distance <= np.maximum(limits, 0.0)[:, None]).astype(np.float64)
         plain = (distance <= limits[:, None]).astype(np.float64)
         bounded = np.where(np.isfinite(limits), len(distance), 0.0)
@@ -126,7 +132,7 @@ class ValueCalibration:
         )
 
     def state(self) -> dict[str, NDArray[Any]]:
-        """Plain arrays from which `restore` goes on bit for bit."""
+        """Return the plain arrays from which `restore` continues bit for bit."""
         view = self._view
         return {
             "samples": np.array([view.samples, view.samples, self._held], np.int64),
@@ -138,7 +144,7 @@ class ValueCalibration:
         }
 
     def restore(self, state: Mapping[str, NDArray[Any]]) -> None:
-        """Take over a state."""
+        """Continue from a state."""
         arrays = {name: np.array(array) for name, array in state.items()}
         self._view = ValueConfidence(
             arrays["misses"],

@@ -11,7 +11,7 @@ from wolfstream.solver.estimators.base import KernelEstimator, as_given
 from wolfstream.solver.kernels.functions import Kernel
 from wolfstream.solver.kernels.precision import FINEST
 from wolfstream.solver.rows.matrix import Matrix
-from wolfstream.solver.working_set.predictions import Predicted, predicted
+from wolfstream.solver.working_set.predictions import SetPredictions, predicted
 from wolfstream.solver.working_set.view import expansion
 
 
@@ -32,7 +32,7 @@ class OneVersusOneClassifier(ClassifierMixin, KernelEstimator):
         answer = self._predict(X)
         return np.asarray(self.classes_[answer.prediction])
 
-    def _predict(self, X: Any) -> Predicted:
+    def _predict(self, X: Any) -> SetPredictions:
         rows = self._rows_to_predict(X)  # which raises where nothing was fitted
         return predicted(self._view, rows)
 

@@ -269,7 +269,9 @@ class SFWClassifier(OneVersusOneClassifier, CalibratedClasses):
         for i, (problem, (a, b)) in enumerate(zip(learner.problems, self.pairs_, strict=True)):
             some = evenly(int(problem.size[0]), PROBED)
             sign, X = problem.sign[some], take_rows(learner.store.rows.exact, problem.column[some])
-            ridge = np.where(sign < 0.0, learner.ridges.of_class(a), learner.ridges.of_class(b))
+            ridge = np.where(
+                sign < 0.0, learner.ridges.class_ridge(a), learner.ridges.class_ridge(b)
+            )
             ridge = ridge * problem.inverse_weight[some]
             if problem_is_indefinite(problem) or is_indefinite(learner.kernel, X, sign, ridge):
                 self.gap_[i] = np.nan

@@ -25,7 +25,7 @@ from wolfstream.solver.arrays import Float64Array, FloatArray
 from wolfstream.solver.compiled import compiled, inner, larger, smaller
 from wolfstream.solver.frank_wolfe.duals import Dual
 from wolfstream.solver.frank_wolfe.partan import Previous, partan
-from wolfstream.solver.kernels.cached_rows import Kept
+from wolfstream.solver.kernels.cached_rows import RowCache
 from wolfstream.solver.simplex.problem import Problem, best_vertex, worst_vertex
 from wolfstream.solver.simplex.steps import (
     AWAY,
@@ -96,7 +96,7 @@ def advance(
     problem: Problem,
     dual: Dual,
     previous: Previous,
-    kept: Kept,
+    kept: RowCache,
     method: int,
     tolerance: Tolerance,
     steps: Steps,
@@ -206,7 +206,7 @@ def column_of(dual: Dual, v: int) -> int:
 
 
 @inner
-def slot_of(dual: Dual, kept: Kept, p: int) -> int:
+def slot_of(dual: Dual, kept: RowCache, p: int) -> int:
     """Return where the kernel row of vertex p is kept."""
     return int(kept.slot_of[column_of(dual, p)])
 
@@ -231,7 +231,7 @@ def vertex_row(dual: Dual, values: FloatArray, p: int, row: Float64Array) -> Non
 
 @compiled
 def add_vertices(
-    problem: Problem, dual: Dual, kept: Kept, part: NDArray[np.int64], row: Float64Array
+    problem: Problem, dual: Dual, kept: RowCache, part: NDArray[np.int64], row: Float64Array
 ) -> None:
     """g <- g - 2 alpha_p A_p for the vertices p of `part`, whose rows are kept."""
     for p in part:
@@ -243,7 +243,7 @@ def add_vertices(
 @inner
 def _have_rows(
     dual: Dual,
-    kept: Kept,
+    kept: RowCache,
     best: int,
     worst: int,
     both: bool,

@@ -7,7 +7,7 @@ from typing import Any, Generic, Protocol, TypeVar
 import numpy as np
 from numpy.typing import NDArray
 
-from wolfstream.solver.rows.first_samples import FirstPart, FirstSamples
+from wolfstream.solver.rows.first_samples import FirstSamples, SamplePart
 from wolfstream.solver.rows.matrix import Matrix, n_rows, square_norms
 from wolfstream.solver.rows.sample_weights import Weights
 from wolfstream.solver.rows.scatter import scatter
@@ -19,7 +19,7 @@ SAMPLES = 128
 
 
 class Learner(Protocol):
-    """The operations common to all learners: learn in order, predict, save and restore."""
+    """The operations that all learners have: learn in order, predict, save and restore."""
 
     def absorb(self, X: Matrix, y: NDArray[Any], /, *, weight: Weights = None) -> Any:
         """Learn rows with class numbers or targets, and sample weights."""
@@ -38,11 +38,12 @@ L = TypeVar("L", bound=Learner)
 
 
 def gamma_from_rows(X: Matrix, largest_product: float = math.inf) -> float:
-    """1 / (mean squared distance between (n, d) rows) (P2); 1 where all rows are equal.
+    """Return gamma = 1 / (mean squared distance between rows) (P2), 1 if all rows are equal.
 
     The mean over all ordered pairs of different rows is 2 n / (n - 1) times the mean squared
-    distance from the centre; see `rows.scatter` for how overflow is avoided.
+    distance from the centre, which `rows.scatter` computes without overflow.
 
+    X: (n, d) rows.
     largest_product: a bound on gamma ||x||^2 over the rows. A polynomial kernel needs one: with
         features far from zero and close to each other it would overflow.
     """
@@ -69,7 +70,7 @@ class AutoGamma(Generic[L]):
     not matter.
 
     build: returns a new learner for a gamma.
-    largest_product: that of `gamma_from_rows`, over the first samples.
+    largest_product: of `gamma_from_rows`, over the first samples.
     """
 
     def __init__(self, build: Callable[[float], L], largest_product: float = math.inf) -> None:
@@ -85,30 +86,31 @@ class AutoGamma(Generic[L]):
         return self._first.settled
 
     def absorb(self, X: Matrix, y: NDArray[Any], weight: Weights = None) -> list[tuple[slice, Any]]:
-        """Learn rows with class numbers or targets, (n,), and sample weights.
+        """Learn samples in order; returns consecutive slices of them with the learner's answers.
 
-        Returns consecutive slices of the rows, each with what the learner returned for it. gamma
-        is a matter of the rows alone: weights do not change it.
+        X: (n, d) rows.
+        y: (n,) class numbers or targets.
+        weight: (n,) sample weights, on which gamma does not depend; None if all are 1.
         """
         answers = []
-        for place, part in self._first.parts(X, y, weight):
-            answers.append((place, self.learner.absorb(part.X, part.y, weight=part.weight)))
+        for index, part in self._first.parts(X, y, weight):
+            answers.append((index, self.learner.absorb(part.X, part.y, weight=part.weight)))
             if first := self._first.keep(part):
                 self._start_again(first)
         return answers
 
     def go_on_from(self, learner: L, gamma: float) -> None:
-        """Take over a learner that others made with a gamma, which is final."""
+        """Take over a learner that was made elsewhere with a gamma, which is final."""
         self.learner, self.gamma = learner, gamma
         self._first.settle()
 
-    def _start_again(self, first: FirstPart) -> None:
+    def _start_again(self, first: SamplePart) -> None:
         self.gamma = gamma_from_rows(first.X, self._largest_product)
         self.learner = self._build(self.gamma)
         self.learner.absorb(first.X, first.y, weight=first.weight)
 
     def state(self) -> dict[str, NDArray[Any]]:
-        """Return the learner's state with gamma and, until it is frozen, the samples so far."""
+        """Return the learner's state, gamma and, until gamma is frozen, the samples so far."""
         arrays = {"auto_gamma": np.array([self.gamma]), **self._first.state("auto_")}
         return self.learner.state() | arrays
 

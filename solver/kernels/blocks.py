@@ -19,20 +19,22 @@ from wolfstream.solver.rows.sparse_product import index_block, sparse_product
 # matrix product and the exponential.
 _TILE_BYTES = 1 << 20
 _FLOAT64 = np.dtype(np.float64)
-# Writes the products of some rows with the given ones.
+# Writes the products of fixed rows with the given ones.
 Product: TypeAlias = Callable[[Rows, FloatArray], None]
 
 
 def kernel_block(
     kernel: Kernel, left: Rows, right: Rows, out: FloatArray | None = None
 ) -> FloatArray:
-    """k(x, z) of all pairs, (rows of left, rows of right), in the rows' precision.
+    """Return k(x, z) of all pairs of rows, (n, m), in the rows' precision.
 
     Each tile of columns is one matrix product, and the functions of its entries follow while the
     tile is in the cache. For rbf the product is the exponent itself:
-    2 gamma x'z - gamma ||x||^2 - gamma ||z||^2. Both sides must be dense, or both sparse.
+    2 gamma x'z - gamma ||x||^2 - gamma ||z||^2.
 
-    out: may have a lower precision than the products, which are rounded before these functions.
+    left, right: n and m prepared rows, both dense or both sparse.
+    out: (n, m), the result. It may have a lower precision than the products, which are rounded
+        before the functions of their entries.
     """
     n, m = len(left.far), len(right.far)
     dtype = left.fast.dtype
@@ -40,7 +42,7 @@ def kernel_block(
         out = np.empty((n, m), dtype)
     product = _product_with(kernel, left)
     if kernel.type == "rbf" and (np.count_nonzero(left.far) or np.count_nonzero(right.far)):
-        product = _mended(kernel, left, product)
+        product = _exact_far_rows(kernel, left, product)
     width = max(64, _TILE_BYTES // (dtype.itemsize * max(n, 1)))
     for start in range(0, m, width):
         tile = slice(start, min(start + width, m))
@@ -72,27 +74,27 @@ def _product_with(kernel: Kernel, left: Rows) -> Product:
         return sparse
     first = left.fast
     if kernel.type == "rbf":
-        # The last two columns of one side are exchanged, so that the product adds the norms.
+        # With the last two columns of one side exchanged the product adds the norms.
         first = first.copy()
         first[:, -2:] = left.fast[:, :-3:-1]
 
     def dense(right: Rows, out: FloatArray) -> None:
-        # OpenBLAS reads lanes past the end of short rows; garbage there raises the flag for an
-        # invalid operation, although no result depends on it.
+        # OpenBLAS reads past the end of short rows; garbage there raises the flag for an invalid
+        # operation, although no result depends on it.
         with np.errstate(invalid="ignore"):
             np.matmul(first, right.fast.T, out=out)
 
     return dense
 
 
-def _mended(kernel: Kernel, left: Rows, product: Product) -> Product:
-    """Return a product whose exponents of far rows and columns are computed more exactly."""
+def _exact_far_rows(kernel: Kernel, left: Rows, product: Product) -> Product:
+    """Return the product with more exact exponents for far rows and columns."""
     finer = _in_float64 if left.fast.dtype != _FLOAT64 else _from_differences
     far, near = np.flatnonzero(left.far), np.flatnonzero(~left.far)
     far_exponents = cache(lambda: finer(kernel, take_rows(left.exact, far)))
     near_exponents = cache(lambda: finer(kernel, take_rows(left.exact, near)))
 
-    def mended(right: Rows, out: FloatArray) -> None:
+    def corrected(right: Rows, out: FloatArray) -> None:
         if len(near):
             product(right, out)
         if len(far):
@@ -101,7 +103,7 @@ def _mended(kernel: Kernel, left: Rows, product: Product) -> Product:
         if len(near) and len(columns):
             out[np.ix_(near, columns)] = near_exponents()(take_rows(right.exact, columns))
 
-    return mended
+    return corrected
 
 
 def _in_float64(kernel: Kernel, X: Matrix) -> Callable[[Matrix], Float64Array]:
@@ -112,7 +114,7 @@ def _in_float64(kernel: Kernel, X: Matrix) -> Callable[[Matrix], Float64Array]:
         return prepare_rows(kernel, Z, origin, _FLOAT64, LEAST_TOLERANCE)
 
     left = prepared(X)
-    product = _mended(kernel, left, _product_with(kernel, left))
+    product = _exact_far_rows(kernel, left, _product_with(kernel, left))
 
     def exponents_with(Z: Matrix) -> Float64Array:
         out = np.empty((n_rows(X), n_rows(Z)))

@@ -15,30 +15,30 @@ from wolfstream.solver.kernels.blocks import kernel_block
 from wolfstream.solver.kernels.functions import Kernel
 from wolfstream.solver.kernels.prepared_rows import Rows, take
 
-# This many rows cost little more than a few: the right side is read once for all of them.
+# This many rows cost little more than a few, because the other side is read once for all.
 _TOGETHER = 32
 
 
-class Kept(NamedTuple):
-    """Cached rows of kernel values.
+class RowCache(NamedTuple):
+    """Cached rows of kernel values."""
 
-    values: (slots, n) k(x_p, x_i) against all n columns.
-    slot_of: (n,) the slot of column p's row, -1 where it is not cached.
-    column_in: (slots,) the inverse of slot_of, -1 for an empty slot.
-    last_used: (slots,) the iteration that last read the row; clock: (1,) the present iteration.
-    """
-
+    # (slots, n) k(x_p, x_i) against all n columns.
     values: FloatArray
+    # (n,) the slot of column p's row, -1 where it is not cached.
     slot_of: NDArray[np.int64]
+    # (slots,) the inverse of slot_of, -1 for an empty slot.
     column_in: NDArray[np.int64]
+    # (slots,) the iteration that last read the row.
     last_used: NDArray[np.int64]
+    # (1,) the present iteration.
     clock: NDArray[np.int64]
 
 
 class KernelRows:
-    """Kernel values of `rows` among themselves, computed row by row on demand.
+    """Kernel values of n rows with each other, computed row by row on demand.
 
-    rows: prepared by `kernels.prepared_rows.prepare_rows`.
+    kernel: of the values.
+    rows: n rows prepared by `kernels.prepared_rows.prepare_rows`.
     cache_bytes: the budget of cached rows; the least recently used rows are dropped beyond it.
 
     Raises ValueError if the budget does not hold two rows.
@@ -54,7 +54,7 @@ class KernelRows:
                 f"cache_bytes is {cache_bytes}, two kernel rows of {self.n} samples take "
                 f"{2 * self.n * dtype.itemsize}"
             )
-        self.kept = Kept(
+        self.kept = RowCache(
             values=np.empty((slots, self.n), dtype),
             slot_of=np.full(self.n, -1, np.int64),
             column_in=np.full(slots, -1, np.int64),
@@ -88,19 +88,20 @@ class KernelRows:
         kept.last_used[slots] = kept.clock[0]
 
     def part(self, columns: NDArray[np.int64]) -> "KernelRows":
-        """Return the kernel values of some columns among themselves, all of which are cached."""
+        """Return the kernel values of some columns with each other, with a cache for all."""
         budget = len(columns) ** 2 * self.kept.values.itemsize
         return KernelRows(self.kernel, take(self.rows, columns), budget)
 
 
-def emptied(kept: Kept, count: int, held: NDArray[np.int64]) -> NDArray[np.int64]:
+def emptied(kept: RowCache, count: int, held: NDArray[np.int64]) -> NDArray[np.int64]:
     """Empty `count` slots and return them: unused ones first, in order, then the least recent.
 
-    Slots in `held` are not emptied.
+    kept: the cache, which is changed.
+    held: slots that are not emptied.
     """
     age = kept.last_used.copy()
     age[held] = np.iinfo(np.int64).max
-    # Steps ask for one row at a time, and sorting takes longer than computing it.
+    # Steps need one row at a time, and sorting takes longer than computing it.
     slots = (
         np.array([age.argmin()]) if count == 1 else np.sort(np.argsort(age, kind="stable")[:count])
     )

@@ -25,9 +25,13 @@ def prepare_rbf(
     fast: Float64Array,
     far: NDArray[np.bool_],
 ) -> None:
-    """Compute `prepared_rows.Rows`' fast and far, with one rounding for any number of rows.
+    """Write fast and far of `prepared_rows.Rows`, with the same bits for any number of rows.
 
-    largest: a row is far where gamma ||x||^2 exceeds it.
+    X: (n, d).
+    origin: (d,).
+    largest: a row is far if gamma ||x||^2 exceeds it.
+    fast: (n, d + 2).
+    far: (n,).
     """
     d = X.shape[1]
     root = math.sqrt(2.0 * gamma)
@@ -47,7 +51,7 @@ def prepare_rbf(
 def prepare_sparse_rbf(
     X: SparseRows, gamma: float, largest: float, term: Float64Array, far: NDArray[np.bool_]
 ) -> None:
-    """Compute the term -gamma ||x||^2 of sparse rows, and which rows are far."""
+    """Write -gamma ||x||^2 of sparse rows to `term` (n,), and which rows are far to `far` (n,)."""
     root = math.sqrt(2.0 * gamma)
     for i in range(len(X.start)):
         half = 0.0
@@ -59,8 +63,8 @@ def prepare_sparse_rbf(
 
 @compiled
 def polynomial(out: FloatArray, gamma: float, coef0: float, degree: int) -> None:
-    """Replace x'z by (gamma x'z + coef0)^degree."""
-    # Later rows of a stream may be much larger than those that gamma was estimated from.
+    """out <- (gamma out + coef0)^degree, entry by entry, bounded by about 1e100."""
+    # Later rows of a stream may be much larger than those of which gamma was estimated.
     largest = 2.0 * LARGEST_VALUE ** (1.0 / degree)
     for i in range(out.shape[0]):
         for j in range(out.shape[1]):
@@ -73,9 +77,9 @@ def polynomial(out: FloatArray, gamma: float, coef0: float, degree: int) -> None
 
 @compiled
 def exponents(X: Float64Array, Z: Float64Array, root: float, out: Float64Array) -> None:
-    """Compute out[i, j] = -sum_k (root (x_ik - z_jk))^2, root = sqrt(gamma), or -1e4 if less.
+    """out[i, j] = max(-sum_k (root (x_ik - z_jk))^2, -1e4), where root = sqrt(gamma).
 
-    The root is inside, so that it cannot become 0 * infinity.
+    The root is inside the square, so that no product is 0 * infinity.
     """
     for i in range(X.shape[0]):
         for j in range(Z.shape[0]):
@@ -88,7 +92,7 @@ def exponents(X: Float64Array, Z: Float64Array, root: float, out: Float64Array) 
 
 @compiled
 def exponents_sparse(X: SparseRows, Z: SparseRows, root: float, out: Float64Array) -> None:
-    """Compute the same for sparse rows."""
+    """Do the same for sparse rows."""
     for i in range(len(X.start)):
         for j in range(len(Z.start)):
             out[i, j] = -smaller(square_distance(X, i, Z, j, root), _NOTHING_LEFT)

@@ -1,4 +1,4 @@
-"""How well a kernel's widths forecast a stream: one-step-ahead errors in closed form."""
+"""The one-step-ahead errors of a kernel on a stream, in closed form."""
 
 from typing import Any
 
@@ -17,16 +17,18 @@ _LEAST_OF_SINGLE = 0.1
 
 
 def forecast_error(Z: Float64Array, Y: Float64Array, ridge: float, judged: int) -> float:
-    """The sum of squared one-step-ahead errors of kernel ridge regression over the last samples.
+    """Return the sum of squared one-step-ahead errors of kernel ridge regression.
 
     With K_ij = exp(-||z_i - z_j||^2) + 1, the constant for a bias, and L L' = K + ridge I, sample i
     is forecast from those before it with the error e_i = L_ii (L^-1 Y)_i: row i of a Cholesky
     factor is made of the rows up to i alone, and L_ii^2 is the variance that they leave of y_i
     (the innovations of a Gaussian process: Rasmussen and Williams 2006, section 5.4.1, where the
-    same factor gives the marginal likelihood sample by sample). So a choice between kernels by
-    their prequential error takes one factorisation each and learns nothing.
+    same factor gives the marginal likelihood sample by sample). So kernels can be compared by their
+    prequential error with one factorisation each, without learning.
 
-    Z: (n, d) rows, in units of the kernel's widths. Y: (n, K) targets, of classes one-hot.
+    Z: (n, d) rows, in units of the kernel's widths.
+    Y: (n, K) targets; one-hot classes.
+    ridge: > 0.
     judged: how many of the last samples count.
     """
     n, columns = Y.shape
@@ -46,9 +48,9 @@ def forecast_error(Z: Float64Array, Y: Float64Array, ridge: float, judged: int) 
 def _factorise(matrix: NDArray[Any]) -> None:
     """Replace the lower half by L of L L' = matrix.
 
-    Columns by columns, each from those before it (the left-looking form of Golub and Van Loan 2013,
-    section 4.2.6). The library's own factorisation exists in double precision only, and takes
-    twice as long in it.
+    Each block of columns is computed from those before it (the left-looking form of Golub and Van
+    Loan 2013, section 4.2.6). The library's own factorisation exists in double precision only, and
+    takes twice as long.
     """
     n = len(matrix)
     for start in range(0, n, _COLUMNS):
@@ -62,7 +64,7 @@ def _factorise(matrix: NDArray[Any]) -> None:
 
 def _fill(matrix: NDArray[Any], Z: Float64Array) -> None:
     """Write K into the first rows of a matrix, of which a factorisation reads the lower half."""
-    # About their mean, so that little cancels.
+    # Centred, so that few digits cancel.
     centred = Z - Z.mean(axis=0)
     n, norms = len(Z), np.einsum("ij,ij->i", centred, centred)
     # The product of these is -||z_i - z_j||^2.
@@ -71,13 +73,13 @@ def _fill(matrix: NDArray[Any], Z: Float64Array) -> None:
     for start in range(0, n, _ROWS):
         stop = min(n, start + _ROWS)
         values = matrix[start:stop, :stop]
-        # Much of these sums cancels, and nothing of what follows.
+        # The sums are computed in double precision, because many digits cancel in them.
         np.minimum(left[start:stop] @ right[:, :stop], 0.0, out=values)
         np.exp(values, out=values)
         values += 1.0
 
 
 def one_hot(codes: NDArray[np.int64]) -> Float64Array:
-    """(n, classes that occur) float64: 1 where a sample is of the class, else 0."""
+    """Return indicators of the classes that occur, (n, classes) float64, 1 or 0."""
     indicators: Float64Array = (codes[:, None] == np.unique(codes)).astype(np.float64)
     return indicators

@@ -36,7 +36,7 @@ class Kernel(NamedTuple):
 
     @property
     def may_be_indefinite(self) -> bool:
-        """Whether a matrix of kernel values can have a negative eigenvalue, but for rounding.
+        """Whether a matrix of kernel values can have a negative eigenvalue apart from rounding.
 
         The power series of the other kernels have no negative coefficient.
         """
@@ -44,7 +44,7 @@ class Kernel(NamedTuple):
 
 
 def kernel_diagonal(kernel: Kernel, X: Matrix) -> Float64Array:
-    """k(x, x) of each row, (n,)."""
+    """Return k(x, x) of each row, (n,)."""
     if kernel.type == "rbf":
         return np.ones(n_rows(X))
     square = square_norms(X)
@@ -54,7 +54,7 @@ def kernel_diagonal(kernel: Kernel, X: Matrix) -> Float64Array:
 
 
 def largest_square_norm(kernel: Kernel) -> float:
-    """Return the ||x||^2 up to which all kernel values between such rows are below 1e100.
+    """Return a bound of ||x||^2 below which all kernel values are below 1e100.
 
     By Cauchy-Schwarz |x'z| <= max(||x||^2, ||z||^2), so a bound on each row is enough.
     """

@@ -1,4 +1,4 @@
-"""How exact kernel values must be: the errors that the ridge of a dual tolerates."""
+"""The precision of kernel values: the errors that the ridge of a dual tolerates."""
 
 from typing import Any, NamedTuple
 
@@ -6,29 +6,27 @@ import numpy as np
 
 from wolfstream.solver.kernels.functions import Kernel
 
-# The largest error of an exponent of rbf that is tolerated where nothing else bounds it.
+# The largest tolerated error of an exponent of rbf if nothing else bounds it.
 LARGEST_TOLERANCE = 1e-3
-# Nothing smaller is asked for: float64 exponents keep it where gamma ||x||^2 is below 2e6.
+# The smallest tolerance: float64 exponents are this exact where gamma ||x||^2 is below 2e6.
 LEAST_TOLERANCE = 1e-9
 # The share of a problem's ridge that is tolerated. With 1/64 an outlier as the first row of a
 # stream put the published gap 5% off; with 1/1024 it is off by less than 0.5%.
 _SHARE_OF_RIDGE = 1.0 / 1024.0
 _FLOAT64 = np.dtype(np.float64)
-# How many units of rounding of the largest k(x, x) separate q, and gradients after thousands of
-# steps, from exact sums. The most that was measured is 11, with a constant column of 1e5 and a
-# linear kernel.
+# The error of q, and of gradients after thousands of steps, in units of rounding of the largest
+# k(x, x). The largest measured one is 11, with a constant column of 1e5 and a linear kernel.
 _UNITS = 16.0
 # A number whose rounding may exceed this share of the objective is not reported.
 SHARE_OF_OBJECTIVE = 0.01
 
 
 class Precision(NamedTuple):
-    """How exact the values of a kernel are.
+    """The precision of kernel values."""
 
-    dtype: that of the values. tolerance: the largest error of an exponent of rbf.
-    """
-
+    # Of the values.
     dtype: np.dtype[Any]
+    # The largest error of an exponent of rbf.
     tolerance: float
 
 
@@ -37,11 +35,14 @@ FINEST = Precision(_FLOAT64, LEAST_TOLERANCE)
 
 
 def precision_for(kernel: Kernel, ridge: float) -> Precision:
-    """Return the precision for a dual whose smallest ridge on the diagonal is `ridge` >= 0.
+    """Return the precision of kernel values for a dual.
 
-    Errors of kernel values that come near the ridge make A indefinite: q and the gap are then
-    those of another problem, and q falls below zero. An error is tolerated up to a thousandth of
-    the ridge, and values are float32 only where their own rounding is below that (C <= 4096).
+    Errors of kernel values close to the ridge make A indefinite: q and the gap are then those of
+    another problem, and q falls below zero. Errors are tolerated up to a thousandth of the ridge,
+    and values are float32 only if their own rounding is below that (C <= 4096).
+
+    kernel: of the values.
+    ridge: the smallest one on the diagonal, >= 0.
     """
     tolerance = min(max(_SHARE_OF_RIDGE * ridge, LEAST_TOLERANCE), LARGEST_TOLERANCE)
     enough = float(np.finfo(kernel.dtype).eps) <= tolerance
@@ -51,9 +52,12 @@ def precision_for(kernel: Kernel, ridge: float) -> Precision:
 def sum_rounding(kernel: Kernel, dtype: np.dtype[Any]) -> float:
     """Return the rounding of q and of gradients, relative to the largest k(x, x) + 1.
 
-    Values of rbf are at most one, and `precision_for` has bound their errors by the ridge. Those of
-    other kernels are as large as the rows make them, and a power multiplies their errors. No type
-    is longer than float64, so that of large values q, the small difference of their sums, is lost.
+    Values of rbf are at most one, and `precision_for` bounds their errors by the ridge. Those of
+    other kernels have no bound, and a power multiplies their errors. No type is longer than
+    float64, so that q, a small difference of sums of large values, may be lost.
+
+    kernel: of the values.
+    dtype: of the values.
     """
     if kernel.type == "rbf":
         return 0.0
@@ -62,7 +66,7 @@ def sum_rounding(kernel: Kernel, dtype: np.dtype[Any]) -> float:
 
 
 def least_ridge(precision: Precision) -> float:
-    """Return the smallest ridge for which values of this type are exact enough."""
+    """Return the smallest ridge for which values of this precision are exact enough."""
     if precision.dtype == _FLOAT64:
         return 0.0
     return float(np.finfo(precision.dtype).eps) / _SHARE_OF_RIDGE

@@ -13,20 +13,18 @@ from wolfstream.solver.rows.matrix import Matrix, SparseRows, take_rows
 
 
 class Rows(NamedTuple):
-    """Rows prepared for `kernel_block`; the fields have one entry for each row.
+    """n rows prepared for `kernel_block`."""
 
-    exact: (n, d) float64 or sparse, the rows as given.
-    fast: the operand of the matrix product, in the precision of the kernel values. For rbf it is
-        (n, d + 2): sqrt(2 gamma) x, -gamma ||x||^2, 1, with x shifted by the origin, which changes
-        no distance and keeps digits where there is a large common offset; zero where `far`. For
-        other kernels it is the rows. For sparse rows it is (n,): -gamma ||x||^2 for rbf, without a
-        shift and zero where `far`, otherwise zero.
-    far: (n,) True where ||x||^2 + ||z||^2 - 2 x'z would lose too many digits. In float32 the
-        exponents of these rows are computed in float64, and in float64 from differences.
-    """
-
+    # (n, d) float64 or sparse, the rows as given.
     exact: Matrix
+    # The operand of the matrix product, in the precision of the kernel values. For rbf it is
+    # (n, d + 2): sqrt(2 gamma) x, -gamma ||x||^2, 1, with x shifted by the origin, which changes no
+    # distance and keeps digits if there is a large common offset; zero for `far` rows. For other
+    # kernels it is the rows. For sparse rows it is (n,): -gamma ||x||^2 for rbf, without a shift
+    # and zero for `far` rows, otherwise zero.
     fast: FloatArray
+    # (n,) True where ||x||^2 + ||z||^2 - 2 x'z would lose too many digits. With float32 the
+    # exponents of these rows are computed in float64, with float64 from differences.
     far: NDArray[np.bool_]
 
 
@@ -42,11 +40,16 @@ def prepare_rows(
     dtype: np.dtype[Any],
     tolerance: float = LARGEST_TOLERANCE,
 ) -> Rows:
-    """Prepare (n, d) float64 or sparse rows for `kernel_block` with kernel values of `dtype`.
+    """Prepare rows for `kernel_block`.
 
-    A row is `far` where 2 gamma ||x||^2 eps, the rounding error of its exponents, exceeds the
-    tolerance (`Precision`).
-    origin: the same (d,) vector for all rows of a problem; sparse rows ignore it.
+    A row is `far` if 2 gamma ||x||^2 eps, the rounding error of its exponents, exceeds the
+    tolerance.
+
+    kernel: of the values.
+    X: (n, d) float64, or sparse.
+    origin: (d,), the same vector for all rows of a problem; sparse rows ignore it.
+    dtype: of the kernel values.
+    tolerance: as of `Precision`.
     """
     largest = tolerance / (2.0 * float(np.finfo(dtype).eps))
     if isinstance(X, SparseRows):
@@ -68,9 +71,11 @@ def prepare_rows(
 def prepare_weighted(
     kernel: Kernel, rows: Rows, precision: Precision, inverse_weight: Float64Array
 ) -> Rows:
-    """Return prepared rows, of which those with a smaller ridge have a smaller tolerance.
+    """Return prepared rows with a tolerance in proportion to each row's ridge.
 
-    inverse_weight: (n,) the ridge of each row is so many times that of the precision.
+    kernel, precision: with which the rows were prepared.
+    rows: n rows.
+    inverse_weight: (n,) the ridge of each row as a multiple of that of the precision.
     """
     if kernel.type != "rbf" or not np.any(inverse_weight < 1.0):
         return rows

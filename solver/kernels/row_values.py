@@ -2,8 +2,8 @@
 
     k(x, z) = exp(2 gamma x'z - gamma ||x||^2 - gamma ||z||^2)
 
-as `blocks` has them, but row by row: the values of a row have the same bits whatever rows are
-computed with it. For one narrow row this takes a third of a matrix product's time.
+as in `blocks`, but row by row: the values of a row have the same bits whatever rows are computed
+with it. For one narrow row this takes a third of a matrix product's time.
 """
 
 import math
@@ -20,36 +20,39 @@ from wolfstream.solver.kernels.functions import Kernel
 from wolfstream.solver.kernels.prepared_rows import Rows
 from wolfstream.solver.rows.matrix import SparseRows
 
-# Products of many wider rows are faster as those of matrices.
+# The values of wider rows are faster by a product of matrices.
 WIDEST = 64
-# Stored rows of which so many values stay in a core's first-level cache.
+# The values of this many stored rows stay in a core's first-level cache.
 _TILE = 512
-# exp of less is below the smallest normal number, and counts as exp of it.
+# exp of a smaller number is below the smallest normal number; exp of this one is used.
 _LEAST = np.float32(-87.0)
 
 
 class StoredRows(NamedTuple):
-    """Stored rows as single rows are compared with them.
+    """Stored rows, prepared for kernel values with single rows."""
 
-    operand: (d + 2, places) float32, `Rows.fast` by column. exact, far: as of `Rows`, of as many
-    rows or more. origin: (d,). root: of gamma. largest: a row is far where gamma ||x||^2 exceeds
-    it.
-    """
-
+    # (d + 2, capacity), `Rows.fast` by column.
     operand: NDArray[np.float32]
+    # As of `Rows`, (capacity, d) and (capacity,).
     exact: Float64Array
     far: NDArray[np.bool_]
+    # (d,).
     origin: Float64Array
+    # sqrt(gamma).
     root: float
+    # A row is far if gamma ||x||^2 exceeds it.
     largest: float
 
 
 def stored_rows(
     kernel: Kernel, rows: Rows, origin: Float64Array, tolerance: float
 ) -> StoredRows | None:
-    """Return prepared rows for single ones; None if they are compared in blocks only.
+    """Return stored rows; None if their kernel values are computed in blocks only.
 
-    tolerance: as of `prepare_rows`.
+    These are sparse rows, wide rows, and those of other kernels than rbf or of other types than
+    float32.
+
+    rows: prepared with this kernel, origin and tolerance.
     """
     exact, fast = rows.exact, rows.fast
     if kernel.type != "rbf" or isinstance(exact, SparseRows) or fast.dtype != np.float32:
@@ -68,9 +71,9 @@ def stored_rows(
 
 
 def _by_column(fast: NDArray[np.float32]) -> NDArray[np.float32]:
-    """Return operands with a row for each column, contiguous; there may be more columns then.
+    """Return the operands transposed and contiguous; there may be more columns.
 
-    They are not copied where they are the first ones of an array that lies by column.
+    They are not copied if they are the first rows of an array that is stored by column.
     """
     whole = fast if fast.base is None else fast.base
     if isinstance(whole, np.ndarray) and whole.ndim == 2 and whole.flags.f_contiguous:
@@ -84,7 +87,12 @@ def _by_column(fast: NDArray[np.float32]) -> NDArray[np.float32]:
 def row_values(
     stored: StoredRows, x: Float64Array, prepared: NDArray[np.float32], out: NDArray[np.float32]
 ) -> None:
-    """out[s] = k(x, z_s) of the first stored rows z_s. prepared: (d + 2,) is overwritten."""
+    """out[s] = k(x, z_s) of the first stored rows z_s.
+
+    x: (d,).
+    prepared: (d + 2,) scratch.
+    out: no longer than the stored rows.
+    """
     _write_values(stored, x, prepared, _prepare(stored, x, prepared), out)
 
 
@@ -97,9 +105,13 @@ def few_values(
     used: int,
     out: NDArray[np.float32],
 ) -> None:
-    """out[i, s] = k(x_i, z_s) of the `used` stored rows z_s, and then of the n given ones.
+    """out[i, s] = k(x_i, z_s) of the `used` stored rows z_s, and then of the given rows.
 
-    X, fast, far: of few rows, as of `Rows`. Each has the values that `row_values` gives it.
+    The values of each row have the bits that `row_values` gives them.
+
+    X, fast, far: few rows, as of `Rows`.
+    used: the number of stored rows.
+    out: (n, used + n).
     """
     d, root = X.shape[1], stored.root
     for i in range(len(X)):
@@ -122,7 +134,7 @@ def _write_values(
     is_far: bool,
     out: NDArray[np.float32],
 ) -> None:
-    """Write the values of a row whose operand is `prepared`, which is not read if it is far."""
+    """Write the values of a row whose operand is `prepared`; a far row's is not read."""
     n, d, root, some_far = len(out), len(x), stored.root, False
     if not is_far:
         for start in range(0, n, _TILE):
@@ -137,7 +149,7 @@ def _write_values(
 
 @inner
 def _prepare(stored: StoredRows, x: Float64Array, prepared: NDArray[np.float32]) -> bool:
-    """Write the operand of a row, as `entries.prepare_rbf` has it; return whether it is far."""
+    """Write the operand of a row, as `entries.prepare_rbf` does; return whether it is far."""
     d, half, root = len(x), 0.0, math.sqrt(2.0) * stored.root
     for k in range(d):
         scaled = root * (x[k] - stored.origin[k])
@@ -156,7 +168,7 @@ def _tile(
     stop: int,
     out: NDArray[np.float32],
 ) -> None:
-    """Write the values of a row with the stored ones from start to stop, by four columns a pass."""
+    """Write a row's values with the stored ones from start to stop, four columns in each pass."""
     values, norms, norm = out[start:stop], operand[d, start:stop], prepared[d]
     for s in range(len(values)):
         values[s] = norm + norms[s]
@@ -179,7 +191,7 @@ def _tile(
 
 @inner
 def _exponent(root: float, x: Float64Array, z: Float64Array) -> float:
-    """-gamma ||x - z||^2, from differences; the root is inside so that it is no 0 * infinity."""
+    """-gamma ||x - z||^2, with sqrt(gamma) in the square, so that no product is 0 * infinity."""
     total = 0.0
     for k in range(len(x)):
         difference = root * (x[k] - z[k])
@@ -191,8 +203,8 @@ def _exponent(root: float, x: Float64Array, z: Float64Array) -> float:
 def exp32(x: Any) -> Any:
     """exp(min(x, 0)) of float32, to two units of its last digit.
 
-    2^n exp(r) with n the integer next to x / log 2, and exp(r) by the polynomial of Cephes. A loop
-    over it runs in vector registers, where that of a library does not.
+    It is 2^n exp(r) with n the integer next to x / log 2, and exp(r) by the polynomial of Cephes. A
+    loop over it runs in vector registers, which a loop over a library's exp does not.
     """
     f = np.float32
     x = larger(smaller(x, f(0.0)), _LEAST)
@@ -211,7 +223,7 @@ _types: Any = types
 
 @_intrinsic  # type: ignore[untyped-decorator]
 def _power_of_two(_context: Any, n: Any) -> Any:
-    """2^n as float32, of an int32 n from -126 to 127: its exponent's bits."""
+    """2^n as float32, for int32 n from -126 to 127, from the bits of the exponent."""
 
     def build(_: Any, builder: Any, _signature: Any, args: Any) -> Any:
         word = ir.IntType(32)

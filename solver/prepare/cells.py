@@ -1,4 +1,4 @@
-"""Values of a table's rows as arrays: numbers, texts and moments of time, which may be missing."""
+"""Values of a table's rows as arrays of numbers and texts, and times as numbers."""
 
 import math
 from collections.abc import Mapping, Sequence
@@ -15,28 +15,22 @@ from wolfstream.solver.prepare.columns import LARGEST_CODE, MOST_SLOTS
 NO_TEXT = -1
 DAY, WEEK, YEAR = 86_400.0, 604_800.0, 365.2425 * 86_400.0
 PERIODS = (DAY, WEEK, YEAR)
-# A sine and a cosine of each period, the time that has passed, and that since the row before.
+# A sine and a cosine of each period, the days since 1970, and the seconds since the row before.
 MOMENT_COLUMNS = 2 * len(PERIODS) + 2
 
 
 class Cells(NamedTuple):
-    """Rows of n samples with k values each.
+    """n rows with k values each."""
 
-    names: of the columns; None if they are known by their places. numbers: (n, k) float64,
-    finite or NaN where there is no number. texts: those that occur. text: (n, k) int32, each
-    value's place in the texts, NO_TEXT where it is none. given: (n, k) bool, whether the row has
-    the name at all. whole: whether the names are a table's, and so every row's.
-    """
-
-    names: tuple[str, ...] | None
-    numbers: Float64Array
-    texts: tuple[str, ...]
-    text: NDArray[np.int32]
-    given: NDArray[np.bool_]
-    whole: bool = True
+    names: tuple[str, ...] | None  # of the columns; None if rows have no names
+    numbers: Float64Array  # (n, k), finite, or NaN where there is no number
+    texts: tuple[str, ...]  # the texts that occur
+    text: NDArray[np.int32]  # (n, k) index in `texts`; NO_TEXT where there is no text
+    given: NDArray[np.bool_]  # (n, k) whether the row has the name at all
+    whole: bool = True  # whether all rows have all names, as in a table
 
     def rows(self, start: int, stop: int) -> "Cells":
-        """Return some of the rows."""
+        """Return the rows from `start` up to `stop`."""
         part = slice(start, stop)
         return self._replace(
             numbers=self.numbers[part], text=self.text[part], given=self.given[part]
@@ -44,7 +38,11 @@ class Cells(NamedTuple):
 
 
 def cells_of_numbers(names: tuple[str, ...] | None, numbers: Float64Array) -> Cells:
-    """Return rows (n, k) of numbers, NaN where one is missing."""
+    """Return the cells of numbers.
+
+    names: of the k columns; None without names.
+    numbers: (n, k), NaN where one is missing.
+    """
     return Cells(
         names,
         numbers,
@@ -55,37 +53,37 @@ def cells_of_numbers(names: tuple[str, ...] | None, numbers: Float64Array) -> Ce
 
 
 def cells_of_rows(rows: Sequence[Mapping[str, Any]]) -> Cells:
-    """Rows of values by name: numbers, booleans, texts, and None or NaN where one is missing.
+    """Return the cells of rows by name, which may have different names.
 
-    A row may lack names that others have.
+    rows: name -> number, boolean, text, or None or NaN for a missing value.
     """
     names = tuple(dict.fromkeys(name for row in rows for name in row))
-    place = {name: j for j, name in enumerate(names)}
+    columns = {name: j for j, name in enumerate(names)}
     shape = len(rows), len(names)
     numbers, text = np.full(shape, np.nan), np.full(shape, NO_TEXT, np.int32)
     given = np.zeros(shape, np.bool_)
-    place_of_text: dict[str, int] = {}
+    indices: dict[str, int] = {}  # of texts
     for i, row in enumerate(rows):
         for name, value in row.items():
-            given[i, place[name]] = True
+            given[i, columns[name]] = True
             if isinstance(value, str):
-                text[i, place[name]] = place_of_text.setdefault(value, len(place_of_text))
+                text[i, columns[name]] = indices.setdefault(value, len(indices))
             elif value is not None:
-                numbers[i, place[name]] = value
-    return Cells(names, numbers, tuple(place_of_text), text, given, whole=False)
+                numbers[i, columns[name]] = value
+    return Cells(names, numbers, tuple(indices), text, given, whole=False)
 
 
 def joined(parts: Sequence[Cells]) -> Cells:
-    """Return the rows of all parts, whose columns have the same names, one after another."""
-    place: dict[str, int] = {}
+    """Return the rows of several cells with the same columns, in order."""
+    indices: dict[str, int] = {}  # of texts
     text = []
     for part in parts:
-        own = np.array([place.setdefault(t, len(place)) for t in part.texts] + [NO_TEXT], np.int32)
-        text.append(own[part.text])
+        own = [indices.setdefault(t, len(indices)) for t in part.texts]
+        text.append(np.array([*own, NO_TEXT], np.int32)[part.text])
     return Cells(
         parts[0].names,
         np.concatenate([part.numbers for part in parts]),
-        tuple(place),
+        tuple(indices),
         np.concatenate(text),
         np.concatenate([part.given for part in parts]),
         parts[0].whole,
@@ -93,27 +91,24 @@ def joined(parts: Sequence[Cells]) -> Cells:
 
 
 def texts_in(cells: Cells, columns: Sequence[int]) -> list[int]:
-    """Return the places of the texts that some columns have, in the order in which they come."""
-    places = dict.fromkeys(cells.text[:, columns].ravel().tolist())
-    return [place for place in places if place != NO_TEXT]
+    """Return the indices of the texts in some columns, in the order of the rows."""
+    indices = dict.fromkeys(cells.text[:, columns].ravel().tolist())
+    return [index for index in indices if index != NO_TEXT]
 
 
 def text_of(number: float) -> str:
-    """Return a number as the text of a category: whole numbers without a point."""
+    """Return a number as the text of a category: integers without a point."""
     return str(int(number)) if number.is_integer() else repr(number)
 
 
 def code_of(text: str) -> float:
-    """A text's code where it has none of its own: the same at all times, beyond all own ones."""
+    """Return the code of a text without an own code: a hash of the text, beyond all own codes."""
     bits = int.from_bytes(blake2b(text.encode(errors="surrogatepass"), digest_size=8).digest())
     return float(MOST_SLOTS + bits % (int(LARGEST_CODE) - MOST_SLOTS))
 
 
 def seconds_of(text: str) -> float:
-    """The seconds since 1970 of a date and time in the form of ISO 8601; NaN for other texts.
-
-    Without a zone it is UTC.
-    """
+    """Return the seconds since 1970 of an ISO 8601 date or time, UTC without a zone; else NaN."""
     try:
         moment = datetime.fromisoformat(text.strip())
         moment = moment if moment.tzinfo is not None else moment.replace(tzinfo=UTC)
@@ -128,10 +123,12 @@ def seconds_of_date(value: object) -> float | None:
 
 
 def moment_columns(seconds: Float64Array) -> Float64Array:
-    """Moments, (n,) seconds since 1970, as (n, MOMENT_COLUMNS) numbers; NaN stays NaN.
+    """Return the columns (n, MOMENT_COLUMNS) of times.
 
-    sine and cosine of the hour of the day, of the day of the week and of the day of the year, the
-    days since 1970, and the seconds, of which a preparation takes those of the row before off.
+    They are sine and cosine of the time of day, of the week and of the year, the days since 1970,
+    and the seconds, from which a preparation subtracts those of the row before.
+
+    seconds: (n,) since 1970, NaN where one is missing.
     """
     columns = np.empty((len(seconds), MOMENT_COLUMNS))
     with np.errstate(invalid="ignore"):

@@ -1,7 +1,7 @@
-"""What the values of a table's columns were, to be shown: how many are missing, in which range.
+"""Facts about a table's columns to show: missing values, ranges, numbers of different values.
 
-Nothing is learned from it. Memory is bounded whatever comes: different values are counted by the
-bits of a hash (linear counting, Whang and others 1990), those of the first rows and columns.
+Nothing is learned from them. Memory is bounded: different values of the first rows and columns are
+counted by the bits of a hash (linear counting, Whang and others 1990).
 """
 
 import math
@@ -20,11 +20,11 @@ from wolfstream.solver.prepare.schema import RUN, Column, Columns, Schema, in_or
 from wolfstream.solver.prepare.table_rows import TableRows
 
 BITS, COUNTED_COLUMNS, COUNTED_ROWS = 4096, 256, 10_000
-# Of a range without any number: the least and the greatest that there may be, turned round.
+# An empty range has the largest number as its low end, and the least one as its high end.
 _LARGEST = float(np.finfo(np.float64).max)
-# Of values in so many rows at least half repeat others: they identify none.
+# From this many rows on, a column in which half of the values repeat others has no identifiers.
 _ROWS_OF_IDENTIFIERS = 1000
-# Beyond so many bits a count says nothing.
+# With a larger share of bits set, the count is too uncertain.
 _MOST_FILLED = 0.95
 EXAMPLES, _LONGEST_EXAMPLE, _ROWS_OF_EXAMPLES = 3, 40, 256
 MOST_NOTICES = 16
@@ -33,38 +33,36 @@ _UNREAD_KINDS = ("number", "number in text", "boolean", "time")
 
 
 class Notice(NamedTuple):
-    """What somebody who sends rows should know about a column. column: None if of none."""
+    """A message about a column for whoever sends rows."""
 
     slug: str
-    column: str | None
+    column: str | None  # None if it concerns the whole table
     message: str
 
 
 class FactsView(NamedTuple):
-    """The facts of d columns, which nothing changes.
+    """Immutable facts about d columns."""
 
-    rows: how many there were. missing, filled: (d,) how many values were missing, and how many bits
-    the others have set. low, high: (d,) of the numbers. examples: of each column. revised: (d,) the
-    sample from which on a column's values are of another kind, or the first of one that came late;
-    0 without.
-    """
-
-    rows: int
-    missing: Float64Array
-    low: Float64Array
-    high: Float64Array
-    filled: NDArray[np.int64]
-    examples: tuple[tuple[str, ...], ...]
+    rows: int  # number of rows
+    missing: Float64Array  # (d,) number of missing values
+    low: Float64Array  # (d,) least number
+    high: Float64Array  # (d,) largest number
+    filled: NDArray[np.int64]  # (d,) number of bits set by values
+    examples: tuple[tuple[str, ...], ...]  # of each column
+    # (d,) the sample from which on values are of another kind, or the first value of a column that
+    # came late; 0 without.
     revised: NDArray[np.int64]
 
     def range(self, j: int) -> tuple[float, float] | None:
-        """Return the least and the greatest number of column j; None if there were none."""
+        """Return the least and the largest number of column j; None without numbers."""
         low, high = float(self.low[j]), float(self.high[j])
         return (low, high) if low <= high else None
 
     def kind(self, column: Column, j: int, *, coded: bool) -> tuple[str, str]:
-        """Return the kind of column j in a word, and why it is one.
+        """Return the kind of a column, and the reason.
 
+        column: of the schema.
+        j: its index.
         coded: whether its numbers are learned as codes.
         """
         given, distinct = self.rows - float(self.missing[j]), self.distinct(j)
@@ -82,7 +80,7 @@ class FactsView(NamedTuple):
         return column.reading.kind, column.reading.why
 
     def distinct(self, j: int) -> int | None:
-        """Return about how many different values column j had; None if they are not known."""
+        """Return the approximate number of different values of column j; None if not known."""
         filled = int(self.filled[j])
         if j >= COUNTED_COLUMNS or filled > _MOST_FILLED * BITS:
             return None
@@ -90,7 +88,7 @@ class FactsView(NamedTuple):
 
 
 class ColumnFacts:
-    """Takes the rows of a table in."""
+    """Collects facts about the columns of a table."""
 
     def __init__(self) -> None:
         self.rows = 0
@@ -98,19 +96,19 @@ class ColumnFacts:
         self._filled = np.zeros(0, np.int64)
         self._bits = np.zeros((0, BITS), np.bool_)
         self._examples: list[tuple[str, ...]] = []
-        # Values in a row that the kind of each column could not read.
+        # The number of last consecutive values that the kind of a column could not read.
         self._unread_run = np.zeros(0, np.int64)
         self._revised = np.zeros(0, np.int64)
-        # What decided how each column was read when its range began.
+        # How each column was read when its range began.
         self._read: tuple[Any, ...] = ()
         self._columns = Columns()
-        # Places of columns that had no value while the table settled, and of identifiers.
+        # Indices of columns without values while the table settled, and of identifiers.
         self._late, self._identifiers = list[int](), list[int]()
-        # Slugs and columns of notices that were given: each is given once.
+        # Slugs and columns of notices so far, each of which is given once.
         self._told: set[tuple[str, str | None]] = set()
 
     def take(self, table: TableRows) -> list[Notice]:
-        """Take some rows in, and return what is to be said of them. table: by the schema after."""
+        """Include rows; return notices about them. table: the rows by the schema after them."""
         schema, cells, plain, places = table.schema, table.cells, table.read, table.places
         n = len(cells.numbers)
         self._make_room(schema, table.columns)
@@ -137,7 +135,7 @@ class ColumnFacts:
     def _make_room(self, schema: Schema, columns: Sequence[Column]) -> None:
         more = len(columns) - len(self._missing)
         if more > 0:
-            # A column that came later was missing before.
+            # A new column was missing in all rows before.
             self._missing = np.concatenate([self._missing, np.full(more, float(self.rows))])
             self._low = np.concatenate([self._low, np.full(more, _LARGEST)])
             self._high = np.concatenate([self._high, np.full(more, -_LARGEST)])
@@ -161,15 +159,15 @@ class ColumnFacts:
             self._read = how
 
     def _count(self, cells: Cells, places: Sequence[int | None]) -> None:
-        """Set the bits of values, as they came."""
+        """Set the bits of values as they came."""
         codes = codes_of_numbers(cells.numbers)
         if cells.texts:
-            of_texts = np.array([*map(code_of, cells.texts), math.nan])
-            codes = np.where(cells.text == NO_TEXT, codes, of_texts[cells.text])
+            text_codes = np.array([*map(code_of, cells.texts), math.nan])
+            codes = np.where(cells.text == NO_TEXT, codes, text_codes[cells.text])
         codes = in_order(codes, places, math.nan)[:, : len(self._bits)]
         given = ~np.isnan(codes)
-        place = (codes[given] * (BITS / LARGEST_CODE)).astype(np.int64) % BITS
-        bits = place + np.broadcast_to(BITS * np.arange(codes.shape[1]), codes.shape)[given]
+        bit = (codes[given] * (BITS / LARGEST_CODE)).astype(np.int64) % BITS
+        bits = bit + np.broadcast_to(BITS * np.arange(codes.shape[1]), codes.shape)[given]
         all_bits = self._bits.reshape(-1)
         new = np.unique(bits[~all_bits[bits]])
         if len(new):
@@ -190,7 +188,7 @@ class ColumnFacts:
                     self._examples[k] = (*self._examples[k], shown)
 
     def _notices(self, table: TableRows) -> list[Notice]:
-        """Return what is new about columns; nothing while the table settles."""
+        """Return notices about new columns and unread values; none while the table settles."""
         schema = table.schema
         if not schema.settled:
             return []
@@ -219,7 +217,7 @@ class ColumnFacts:
         return notices
 
     def _revisions(self, table: TableRows, present: NDArray[np.bool_]) -> list[Notice]:
-        """Note columns whose values have become others, and tell. present: which are given."""
+        """Record and return columns that became another kind; present: (n, d) which are given."""
         notices, plain = list[Notice](), table.read
         if not table.schema.settled:
             return notices
@@ -257,13 +255,13 @@ class ColumnFacts:
         return notices
 
     def _watched(self, table: TableRows) -> list[int]:
-        """Return the columns that the rows may revise, and those whose runs they may end."""
+        """Return the columns that rows may revise, or whose runs they may end."""
         watched = {*self._late, *np.flatnonzero(self._unread_run).tolist()}
         watched.update(k for k in self._columns.changed if not self._revised[k])
         return sorted(watched.union(table.with_texts))
 
     def _runs(self, k: int, unread: NDArray[np.bool_]) -> bool:
-        """Count the values in a row that were unread; whether that reaches RUN now."""
+        """Count consecutive unread values of column k; return whether they reach RUN now."""
         if not len(unread):
             return False
         before = int(self._unread_run[k])
@@ -282,7 +280,7 @@ class ColumnFacts:
         return distinct is not None and 2 * distinct < given
 
     def _add_example(self, k: int, cells: Cells, j: int, wanted: NDArray[np.bool_]) -> None:
-        """Add the last value of column k that is wanted to its examples."""
+        """Add the last wanted value of column k to its examples."""
         i = int(np.flatnonzero(wanted)[-1])
         place = int(cells.text[i, j])
         text = text_of(float(cells.numbers[i, j])) if place == NO_TEXT else cells.texts[place]
@@ -302,24 +300,24 @@ class ColumnFacts:
         return notices
 
     def _tells(self, slug: str, column: str) -> bool:
-        """Return whether a notice is to be given, which it is once."""
+        """Return whether a notice is new; it is given once."""
         new = (slug, column) not in self._told
         self._told.add((slug, column))
         return new
 
     def view(self) -> FactsView:
-        """Return the facts as they are now."""
+        """Return an immutable copy."""
         arrays = self._missing.copy(), self._low, self._high, self._filled.copy()
         return FactsView(self.rows, *arrays, tuple(self._examples), self._revised.copy())
 
     def plain(self) -> dict[str, Any]:
-        """Return all but the arrays that `restore` needs."""
-        read = [[list(one) if isinstance(one, tuple) else one for one in how] for how in self._read]
+        """Return the state without arrays, as plain data."""
+        read = [[list(h) if isinstance(h, tuple) else h for h in how] for how in self._read]
         told = sorted([slug, column or ""] for slug, column in self._told)
         return {"rows": self.rows, "examples": self._examples, "read": read, "told": told}
 
     def arrays(self) -> dict[str, NDArray[Any]]:
-        """Return the arrays that `restore` needs."""
+        """Return the arrays of the state."""
         return {
             "columns_missing": self._missing.copy(),
             "columns_low": self._low.copy(),
@@ -330,12 +328,11 @@ class ColumnFacts:
         }
 
     def restore(self, plain: Mapping[str, Any], arrays: Mapping[str, NDArray[Any]]) -> None:
-        """Take over what `plain` and `arrays` gave. Raises ValueError for what they never give."""
+        """Restore what `plain` and `arrays` returned. Raises ValueError for anything else."""
         self.rows = int(plain["rows"])
-        self._examples = [tuple(map(_shortened, one)) for one in plain["examples"]]
+        self._examples = [tuple(map(_shortened, texts)) for texts in plain["examples"]]
         self._read = tuple(
-            tuple(tuple(one) if isinstance(one, list) else one for one in how)
-            for how in plain["read"]
+            tuple(tuple(h) if isinstance(h, list) else h for h in how) for how in plain["read"]
         )
         self._told = {(slug, column or None) for slug, column in plain["told"]}
         names = ("columns_missing", "columns_low", "columns_high")
@@ -354,9 +351,9 @@ class ColumnFacts:
 
 
 def unread_values(table: TableRows) -> Iterator[tuple[Column, int, str]]:
-    """Yield each column that has texts which its kind cannot read, the row of the first, and that.
+    """Yield each column with a text that its kind cannot read, the row of the first, and the text.
 
-    Those that came late can read any.
+    Columns that came late can read any text.
     """
     plain = table.read
     for k in table.with_texts:
@@ -367,7 +364,7 @@ def unread_values(table: TableRows) -> Iterator[tuple[Column, int, str]]:
 
 
 def _first(cells: Cells, rows: int) -> Cells:
-    """Return the first rows, so that what is noted of them does not depend on blocks."""
+    """Return at most the first `rows` rows, so that results do not depend on blocks."""
     return cells if len(cells.numbers) <= rows else cells.rows(0, rows)
 
 

@@ -1,11 +1,11 @@
-"""Columns of different kinds as standardised numbers: the rows that learners take.
+"""Prepares encoded rows for learners: categories become slots, and all columns are standardised.
 
     number     one column, standardised (`scale`); NaN is missing and becomes the mean, 0
-    category   slots, one of them 1, standardised likewise; the first codes have one each, all
-               others share the last quarter by a hash; NaN is missing and is 0 in all of them
+    category   one-hot slots, standardised; the first codes have a slot each, others are hashed to
+               the last quarter of the slots; NaN is missing and is 0 in all slots
 
-A column may have one more, which is 1 where its value is missing. The width is settled by the
-layout and never changes, however many categories come.
+A column may have one more, which is 1 where its value is missing. The layout determines the width,
+which never changes, however many categories come.
 """
 
 from collections.abc import Mapping, Sequence
@@ -35,24 +35,20 @@ from wolfstream.solver.prepare.units import (
 
 Kind = Literal["number", "category"]
 MOST_SLOTS = 32
-# Codes are float64 numbers: beyond it, not every integer is one.
+# Codes are float64, which cannot represent all larger integers.
 LARGEST_CODE = 2.0**53
 
 
 class Layout(NamedTuple):
-    """What each column of an array of numbers and codes is.
+    """The kinds of the columns of encoded rows, which are numbers and codes."""
 
-    numbers, categories: column numbers. slots: of each category. indicators: numbers of the
-    columns whose missing values have a column of their own. since: places among the numbers of
-    those that are seconds, and learned as the time since the row before. bends: places among the
-    numbers of those whose logarithms are learned, each with its bend (`bends`).
-    """
-
-    numbers: tuple[int, ...]
-    categories: tuple[int, ...] = ()
-    slots: tuple[int, ...] = ()
-    indicators: tuple[int, ...] = ()
+    numbers: tuple[int, ...]  # columns of numbers
+    categories: tuple[int, ...] = ()  # columns of codes
+    slots: tuple[int, ...] = ()  # of each category
+    indicators: tuple[int, ...] = ()  # columns whose missing values have a column of their own
+    # Indices in `numbers` of columns of seconds, learned as the time since the row before.
     since: tuple[int, ...] = ()
+    # Indices in `numbers` of columns that are transformed, each with its bend (`bends`).
     bends: tuple[tuple[int, float], ...] = ()
 
     @property
@@ -62,7 +58,11 @@ class Layout(NamedTuple):
 
 
 def layout_of(kinds: Sequence[Kind], *, indicators: bool = False) -> Layout:
-    """Return the layout of rows with columns of these kinds, in their order."""
+    """Return the layout of rows.
+
+    kinds: of the columns, in order.
+    indicators: whether missing values have columns of their own.
+    """
     numbers = tuple(j for j, kind in enumerate(kinds) if kind == "number")
     categories = tuple(j for j, kind in enumerate(kinds) if kind == "category")
     slots = (MOST_SLOTS,) * len(categories)
@@ -70,19 +70,19 @@ def layout_of(kinds: Sequence[Kind], *, indicators: bool = False) -> Layout:
 
 
 def own_codes(slots: int) -> int:
-    """Return how many codes have a slot that no other code shares."""
+    """Return how many codes of a category with `slots` slots have a slot of their own."""
     return slots - max(1, slots // 4)
 
 
 class PreparationView(NamedTuple):
-    """An immutable view of a preparation, for rows that are only asked about."""
+    """An immutable view of a preparation, for rows to predict."""
 
     layout: Layout
     moments: Moments
-    before: Float64Array
+    before: Float64Array  # as of `Preparation`
 
     def numbers(self, X: Float64Array) -> Float64Array:
-        """Return encoded rows as numbers that are not standardised yet, each as if it came next."""
+        """Return rows X (n, d) as columns (n, width) before scaling, each as if it came next."""
         rows = encoded(self.layout, X)
         if not self.layout.since:
             return rows
@@ -93,20 +93,23 @@ class PreparationView(NamedTuple):
 
 
 class Preparation:
-    """Prepares the rows of a stream in their order."""
+    """Prepares the rows of a stream in order."""
 
     def __init__(self, layout: Layout) -> None:
         self.layout = layout
         self.moments = no_moments(layout.width)
         self.differences = no_differences(layout.width)
-        # The last moment of each column of seconds; NaN before the first.
+        # The last time in each column of seconds; NaN before the first.
         self.before = np.full(len(layout.since), np.nan)
 
     def absorb(self, X: Float64Array) -> Float64Array:
-        """Rows (n, d) prepared, (n, width) float64, each by the rows up to and including it.
+        """Return prepared rows (n, width) float64, each by the rows up to and including it.
 
-        Numbers are finite or NaN, categories are codes 0, 1, 2, ... or NaN. Raises ValueError for
-        a code that is none, before anything is taken in. Blocks of any length give the same bits.
+        The bits do not depend on how a stream is cut into blocks.
+
+        X: (n, d) finite numbers, and codes 0, 1, 2, ...; NaN where a value is missing.
+
+        Raises ValueError for a wrong code; nothing is changed then.
         """
         rows = encoded(self.layout, X)
         if self.layout.since:
@@ -114,7 +117,7 @@ class Preparation:
         return standardise(self.moments, rows, COMPRESSED, self.differences)
 
     def _with_times_since(self, rows: Float64Array) -> Float64Array:
-        """Replace moments by the times since those of the last row that had one."""
+        """Replace times by the seconds since the last row that had one."""
         for k, j in enumerate(self.layout.since):
             seconds = np.concatenate([self.before[k : k + 1], rows[:, j]])
             last = np.maximum.accumulate(np.where(np.isnan(seconds), 0, np.arange(len(seconds))))
@@ -123,11 +126,11 @@ class Preparation:
         return rows
 
     def view(self) -> PreparationView:
-        """Return the preparation as it is now."""
+        """Return an immutable view."""
         return PreparationView(self.layout, copied(self.moments), self.before.copy())
 
     def state(self) -> dict[str, NDArray[Any]]:
-        """Return all that `restore` needs to go on bit for bit, as plain arrays."""
+        """Return plain arrays from which `restore` continues bit for bit."""
         arrays = moments_arrays("prepare_", self.moments)
         arrays |= differences_arrays("prepare_differences_", self.differences)
         if self.layout.since:
@@ -135,7 +138,7 @@ class Preparation:
         return arrays
 
     def restore(self, state: Mapping[str, NDArray[Any]]) -> None:
-        """Take over a state of a preparation with the same layout; ValueError for another."""
+        """Restore what `state` returned. Raises ValueError for the state of another layout."""
         if any(
             name not in state or (state[name].shape, state[name].dtype) != (own.shape, own.dtype)
             for name, own in self.state().items()
@@ -148,27 +151,27 @@ class Preparation:
 
 
 def prepared(view: PreparationView, X: Float64Array) -> Float64Array:
-    """Return rows (n, d) as `Preparation.absorb` would give each, if it came next."""
+    """Return rows X (n, d), each as `Preparation.absorb` would return it next: (n, width)."""
     return standardised(view.moments, view.numbers(X), COMPRESSED)
 
 
 def log_size(seconds: Float64Array) -> Float64Array:
-    """sign(s) log(1 + |s|), for times between a second and years."""
+    """Return sign(s) log(1 + |s|), for times s between a second and years."""
     return np.asarray(np.sign(seconds) * np.log1p(np.abs(seconds)))
 
 
 def encoded(layout: Layout, X: Float64Array) -> Float64Array:
-    """Rows (n, d) as numbers (n, width) that are not standardised yet; NaN where missing."""
-    rows = _apart(layout, X)
+    """Return rows X (n, d) as columns (n, width) before scaling, NaN where a value is missing."""
+    rows = _expanded(layout, X)
     if not layout.bends:
         return rows
-    places, bends = (list(each) for each in zip(*layout.bends, strict=True))
+    columns, bends = (list(each) for each in zip(*layout.bends, strict=True))
     rows = rows.copy()
-    rows[:, places] = bent(rows[:, places], np.array(bends))
+    rows[:, columns] = bent(rows[:, columns], np.array(bends))
     return rows
 
 
-def _apart(layout: Layout, X: Float64Array) -> Float64Array:
+def _expanded(layout: Layout, X: Float64Array) -> Float64Array:
     """Return numbers as they are, and each category as its slots."""
     if len(layout.numbers) == layout.width == X.shape[1]:
         return np.ascontiguousarray(X)  # numbers alone are in their order
@@ -178,12 +181,15 @@ def _apart(layout: Layout, X: Float64Array) -> Float64Array:
         parts.append(_one_hot(X[:, [j for j, _ in alike]], slots))
     if layout.indicators:
         parts.append(np.isnan(X[:, list(layout.indicators)]).astype(np.float64))
-    # Columns that are picked lie one after another, and sums over rows would round otherwise.
+    # Rows must be contiguous: sums over columns of another memory order are rounded differently.
     return np.ascontiguousarray(np.concatenate(parts, axis=1))
 
 
 def _one_hot(codes: Float64Array, slots: int) -> Float64Array:
-    """Return codes (n, k) of columns with as many slots each as (n, k slots) numbers."""
+    """Return codes (n, k) as slots (n, k slots).
+
+    Raises ValueError for a number that is no code.
+    """
     missing = np.isnan(codes)
     code = np.where(missing, 0.0, codes)
     if np.any((code < 0.0) | (code > LARGEST_CODE) | (code != np.floor(code))):
@@ -192,7 +198,7 @@ def _one_hot(codes: Float64Array, slots: int) -> Float64Array:
     # Multiplicative hashing (Knuth): the upper bits of a product with 2^64 / golden ratio.
     product = number.astype(np.uint64) * np.uint64(0x9E3779B97F4A7C15)
     shared = own + ((product >> np.uint64(32)) % np.uint64(slots - own)).astype(np.int64)
-    place = np.where(number < own, number, shared)
-    columns: Float64Array = (place[:, :, None] == np.arange(slots)).astype(np.float64)
+    slot = np.where(number < own, number, shared)
+    columns: Float64Array = (slot[:, :, None] == np.arange(slots)).astype(np.float64)
     columns[missing] = np.nan
     return columns.reshape(len(codes), codes.shape[1] * slots)

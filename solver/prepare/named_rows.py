@@ -1,7 +1,7 @@
-"""Rows by name as requests have them, and a sparse model's table of the names it has met.
+"""Rows by name as requests have them, and a sparse model's table of names.
 
-A name has no number of its own: each model numbers the names as they first appear in its
-journal, which holds the names, so live learning and replay give them the same numbers.
+Each model numbers names in the order in which they first appear in its log, which holds the names,
+so that live learning and replay give a name the same number.
 """
 
 from collections.abc import Collection, Hashable, Iterable, Mapping, Sequence
@@ -17,38 +17,31 @@ from wolfstream.solver.prepare.cells import joined as joined_cells
 from wolfstream.solver.rows.matrix import SparseRows, sparse_from_csr
 from wolfstream.solver.rows.matrix import square_norms as square_norms_of_matrix
 
-# A Python string without its letters, and its pointer in a list.
+# The memory of a string without its characters, and of its pointer in a list.
 _NAME_BYTES = 57
 _NO_TEXTS = np.empty(0, np.int32)
 
 
 class NamedRows(NamedTuple):
-    """Rows as a request names them: lengths[i] of the entries are row i's, in any order.
+    """n rows as a request names their values; entries of a row are in any order."""
 
-    names: in the order of their first appearance.
-    lengths: (n,) integers.
-    place: (entries,) integers, each entry's place in the names, no two alike in a row.
-    value: (entries,) float64, finite; NaN where it is missing or a text.
-    texts: those that occur. text: (entries,) int32, each entry's place in the texts, NO_TEXT
-        where it is none; empty where there are no texts.
-    """
-
-    names: list[str]
-    lengths: NDArray[np.integer[Any]]
-    place: NDArray[np.integer[Any]]
-    value: Float64Array
-    texts: Sequence[str] = ()
+    names: list[str]  # in the order of their first appearance
+    lengths: NDArray[np.integer[Any]]  # (n,) number of entries of each row
+    place: NDArray[np.integer[Any]]  # (entries,) index in `names`, all different in a row
+    value: Float64Array  # (entries,) finite; NaN where the value is missing or a text
+    texts: Sequence[str] = ()  # the texts that occur
+    # (entries,) index in `texts`, NO_TEXT where there is no text; empty if there are no texts.
     text: NDArray[np.int32] = _NO_TEXTS
 
     def part(self, start: int, stop: int) -> "NamedRows":
-        """Return some of the rows, with all names."""
+        """Return the rows from `start` up to `stop`, with all names."""
         first = int(self.lengths[:start].sum())
-        of_rows = slice(first, first + int(self.lengths[start:stop].sum()))
+        entries = slice(first, first + int(self.lengths[start:stop].sum()))
         return self._replace(
             lengths=self.lengths[start:stop],
-            place=self.place[of_rows],
-            value=self.value[of_rows],
-            text=self.text[of_rows] if len(self.texts) else self.text,
+            place=self.place[entries],
+            value=self.value[entries],
+            text=self.text[entries] if len(self.texts) else self.text,
         )
 
 
@@ -56,7 +49,9 @@ Rows: TypeAlias = Float64Array | NamedRows | Cells
 
 
 def named_rows(rows: Sequence[Mapping[str, float]]) -> NamedRows:
-    """Return rows of checked names and numbers without their zeros.
+    """Return rows of numbers without zeros.
+
+    rows: checked name -> checked number.
 
     Raises OverflowError for a number beyond float64.
     """
@@ -64,7 +59,9 @@ def named_rows(rows: Sequence[Mapping[str, float]]) -> NamedRows:
 
 
 def named_values(rows: Sequence[Mapping[str, Any]]) -> NamedRows:
-    """Return rows of checked names and numbers, booleans, texts, and None if a value is missing.
+    """Return rows of values by name.
+
+    rows: checked name -> checked number, boolean or text; None if the value is missing.
 
     Raises OverflowError for a number beyond float64.
     """
@@ -78,7 +75,7 @@ def named_values(rows: Sequence[Mapping[str, Any]]) -> NamedRows:
 
 
 def values_and_texts(given: Sequence[Any]) -> tuple[Float64Array, list[str], NDArray[np.int32]]:
-    """Values, texts and their places, as `NamedRows` has them, of checked values.
+    """Return `value`, `texts` and `text` of `NamedRows` for checked values.
 
     Raises OverflowError for a number beyond float64.
     """
@@ -94,9 +91,9 @@ def values_and_texts(given: Sequence[Any]) -> tuple[Float64Array, list[str], NDA
 
 
 def without_zeros(rows: NamedRows) -> NamedRows:
-    """Sparse rows, of numbers: a zero, a missing value and an absent name mean the same.
+    """Return rows as sparse rows, where zero, a missing value and an absent name mean the same.
 
-    So a zero does not make its name known.
+    The name of a zero does not become known.
     """
     kept = (rows.value != 0.0) & ~np.isnan(rows.value)
     if kept.all():
@@ -115,7 +112,7 @@ def without_zeros(rows: NamedRows) -> NamedRows:
 
 
 def cells(rows: Rows) -> Cells:
-    """Return rows as those of a table, for few names: each row has room for all of them."""
+    """Return rows as cells, in which each row has room for all names."""
     if isinstance(rows, Cells):
         return rows
     if not isinstance(rows, NamedRows):
@@ -131,7 +128,11 @@ def cells(rows: Rows) -> Cells:
 
 
 def table_of(names: Sequence[str] | None, rows: Float64Array | Sequence[Sequence[Any]]) -> Cells:
-    """Return rows of checked values, an array or lists, under checked, different names or none."""
+    """Return cells of checked values.
+
+    names: checked and different; None without names.
+    rows: (n, k) numbers, or n lists of k values.
+    """
     given = None if names is None else tuple(names)
     if isinstance(rows, np.ndarray):
         return cells_of_numbers(given, rows)
@@ -142,7 +143,7 @@ def table_of(names: Sequence[str] | None, rows: Float64Array | Sequence[Sequence
 
 
 def rows_between(rows: Rows, start: int, stop: int) -> Rows:
-    """Return some of the rows."""
+    """Return the rows from `start` up to `stop`."""
     if isinstance(rows, Cells):
         return rows.rows(start, stop)
     if isinstance(rows, NamedRows):
@@ -151,9 +152,9 @@ def rows_between(rows: Rows, start: int, stop: int) -> Rows:
 
 
 def with_own_words(rows: Rows) -> Rows:
-    """Return rows without the names and texts of other rows, in the order of their appearance.
+    """Return rows with only their own names and texts, in the order of their first appearance.
 
-    Some of a request's rows have all its names and texts; a table keeps its names.
+    Rows cut from a request have all its names and texts. Cells keep their names.
     """
     if isinstance(rows, NamedRows):
         names, place = _in_order(rows.names, rows.place)
@@ -162,7 +163,7 @@ def with_own_words(rows: Rows) -> Rows:
 
 
 def with_own_texts(rows: Rows) -> Rows:
-    """Return rows without the texts of other rows, in the order of their appearance."""
+    """Return rows with only their own texts, in the order of their first appearance."""
     if isinstance(rows, np.ndarray) or not len(rows.texts):
         return rows
     text = rows.text.copy()
@@ -175,25 +176,29 @@ def with_own_texts(rows: Rows) -> Rows:
 def _in_order(
     words: Sequence[str], place: NDArray[np.integer[Any]]
 ) -> tuple[Sequence[str], NDArray[np.integer[Any]]]:
-    """The words that occur, in the order of their first appearance, and each entry's place."""
-    places = place.tolist()
-    order = list(dict.fromkeys(places))
+    """Return the words that occur, in the order of first appearance, and their new indices."""
+    indices = place.tolist()
+    order = list(dict.fromkeys(indices))
     if len(order) == len(words) and order == list(range(len(words))):
         return words, place
-    # The words of a request may be very many more than those of a row of it.
+    # A request may have many more words than one of its rows.
     rank = {k: i for i, k in enumerate(order)}
-    return [words[k] for k in order], np.array([rank[k] for k in places], np.int64)
+    return [words[k] for k in order], np.array([rank[k] for k in indices], np.int64)
 
 
 def form_of(rows: Rows) -> Hashable:
-    """Return what rows must have in common to be joined."""
+    """Return a key that is equal for rows that can be joined."""
     if isinstance(rows, Cells):
         return "table", rows.names, rows.numbers.shape[1]
     return "named" if isinstance(rows, NamedRows) else "arrays"
 
 
 def named_columns(names: Sequence[str], columns: Float64Array) -> NamedRows:
-    """Return rows of checked, different names and an (n, names) array of finite numbers."""
+    """Return rows of numbers without zeros.
+
+    names: checked and different.
+    columns: (n, names) finite numbers.
+    """
     used = np.flatnonzero(columns.any(axis=0))
     columns = columns[:, used]
     row, place = np.nonzero(columns)
@@ -202,7 +207,7 @@ def named_columns(names: Sequence[str], columns: Float64Array) -> NamedRows:
 
 
 def joined(parts: Sequence[Rows]) -> Rows:
-    """Return the rows of all parts, which have one form, one after another."""
+    """Return the rows of several parts of one form, in order."""
     named = [part for part in parts if isinstance(part, NamedRows)]
     if named:
         return _joined_named(named)
@@ -246,7 +251,7 @@ def n_entries(rows: Rows) -> int:
 
 
 def n_bytes(rows: Rows) -> int:
-    """Return the approximate memory that rows take."""
+    """Return the approximate memory of rows in bytes."""
     if isinstance(rows, np.ndarray):
         return rows.nbytes
     words = [*(rows.names or ()), *rows.texts]
@@ -255,7 +260,7 @@ def n_bytes(rows: Rows) -> int:
 
 
 def square_norms(rows: Rows | SparseRows) -> Float64Array:
-    """||x||^2 of each row, (n,); infinite where it overflows."""
+    """Return ||x||^2 (n,) of each row; infinity where it overflows."""
     with np.errstate(over="ignore"):
         if isinstance(rows, Cells):
             return square_norms_of_matrix(np.nan_to_num(rows.numbers))
@@ -269,8 +274,8 @@ def square_norms(rows: Rows | SparseRows) -> Float64Array:
 class NameTable:
     """Names and their numbers 0, 1, 2, ... in the order in which they came.
 
-    It only grows, and a name's number never changes. So another thread may read it meanwhile:
-    with the number of names that were known when its view was published.
+    It only grows, and the number of a name never changes. So other threads may read it, limited to
+    the number of names that were known when their view was made.
     """
 
     def __init__(self, names: Iterable[str] = ()) -> None:
@@ -281,7 +286,7 @@ class NameTable:
         return len(self._number)
 
     def add(self, names: Iterable[str]) -> None:
-        """Give names that are new the next numbers."""
+        """Give new names the next numbers."""
         for name in names:
             self._number.setdefault(name, len(self._number))
 
@@ -290,13 +295,13 @@ class NameTable:
         return list(self._number)
 
     def unknown(self, names: Iterable[str], drafted: Collection[str] = ()) -> list[str]:
-        """Return those that are neither here nor drafted."""
+        """Return the names that are neither in the table nor in `drafted`."""
         return [name for name in names if name not in self._number and name not in drafted]
 
     def numbers(self, names: Sequence[str], known: int) -> NDArray[np.int64]:
-        """Numbers of different names, of which this table's first `known` count.
+        """Return the numbers (names,) of different names; unknown ones get those from `known` on.
 
-        The others get the numbers from `known` on.
+        known: how many names of the table count.
         """
         numbers = np.array([self._number.get(name, known) for name in names], np.int64)
         unknown = numbers >= known
@@ -305,9 +310,11 @@ class NameTable:
         return numbers
 
     def matrix(self, rows: NamedRows, known: int) -> SparseRows:
-        """Return the rows with this table's first `known` numbers.
+        """Return named rows as sparse rows of numbered features.
 
-        A name beyond them becomes a feature that no learned row has: it is part of ||x||^2.
+        An unknown name becomes a feature that no learned row has; it only counts in ||x||^2.
+
+        known: how many names of the table count.
         """
         numbers = self.numbers(rows.names, known)
         ends = np.concatenate([[0], np.cumsum(rows.lengths, dtype=np.int64)])

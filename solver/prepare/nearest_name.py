@@ -1,10 +1,10 @@
-"""The known name that may be meant by an unknown one."""
+"""Finds the known name that an unknown name is likely a misspelling of."""
 
 from collections.abc import Collection
 from difflib import get_close_matches
 from itertools import chain, islice
 
-# Names that are compared: to compare two takes 0.1 ms, and thrice that if they have two letters.
+# The most names that are compared, which takes 0.1 to 0.3 ms each.
 MOST_COMPARED = 50
 _LONGEST_COMPARED = 40
 _LENGTHS = 2
@@ -12,11 +12,11 @@ _BEGINNING = 2
 
 
 def nearest_name(name: str, known: Collection[str]) -> str | None:
-    """Return the known name that is most like a name; None if none is like it.
+    """Return the known name most similar to a name; None if none is similar.
 
-    Of many names, those of about its length that begin as it does are compared first, then those of
-    about its length, then others: at most MOST_COMPARED. Names are compared as far as their first
-    40 characters, and much longer ones not at all.
+    At most MOST_COMPARED names are compared: first those of about its length with the same
+    beginning, then those of about its length, then others. Only the first 40 characters count, and
+    names of more than 80 are not compared.
     """
     asked, begins = name[:_LONGEST_COMPARED], name[:_BEGINNING]
     short = [given for given in known if len(given) <= 2 * _LONGEST_COMPARED]

@@ -1,7 +1,7 @@
-"""Cells read by the kinds of their columns: texts that are numbers become these, the rest stays.
+"""Reads cells by the kinds of their columns: texts that are numbers become numbers, others stay.
 
-Words of texts come apart from them, as codes: those of columns of texts, and of whatever a settled
-table has no place for, such as a text in a column of numbers or a name that came late.
+Codes of words are computed apart from them: for columns of texts, and for all that a settled table
+has no column for, such as a text in a column of numbers or a name that came late.
 """
 
 from collections.abc import Collection, Iterator, Mapping, Sequence
@@ -32,12 +32,12 @@ from wolfstream.solver.prepare.kinds.words import (
     words_of,
 )
 
-# So few texts in a column are read one by one.
+# Up to this many texts in a column are read one by one.
 _FEW = 4
 
 
 def number_of(text: str) -> float | None:
-    """Return the number that a text is, also with a unit or a currency; None for another text."""
+    """Return the number that a text states, perhaps with a unit or currency; None if it is none."""
     plain = plain_number(text.strip())
     quantity = numeral(text) if plain is None else None
     return plain if quantity is None else quantity.value
@@ -52,14 +52,18 @@ class ReadColumn(Protocol):
 
     @property
     def reading(self) -> Reading:
-        """How."""
+        """How its values are read."""
 
 
 def read(columns: Sequence[ReadColumn], cells: Cells, places: Sequence[int | None]) -> Cells:
-    """Return cells whose numbers and texts are what the columns' kinds make of them.
+    """Return cells with their values read by the kinds of the columns.
 
-    places: of the columns in the cells. Of a column of texts the number is the logarithm of their
-    length; one of identifiers has no value. A text that is neither read nor missing stays a text.
+    The number of a text in a column of texts is the logarithm of its length. Identifiers have no
+    value. A text that is neither read nor missing stays a text.
+
+    columns: how to read them.
+    cells: as they came.
+    places: index of each column in the cells; None if they lack it.
     """
     if not cells.texts and all(column.reading.plain for column in columns):
         return cells
@@ -71,21 +75,21 @@ def read(columns: Sequence[ReadColumn], cells: Cells, places: Sequence[int | Non
             continue
         reading = column.reading
         if has_numbers[j] and not reading.plain:
-            there = ~np.isnan(numbers[:, j])
-            numbers[there, j] = [_number(reading, x) for x in numbers[there, j].tolist()]
+            is_number = ~np.isnan(numbers[:, j])
+            numbers[is_number, j] = [_number(reading, x) for x in numbers[is_number, j].tolist()]
         if not n_texts[j]:
             continue
-        has = np.flatnonzero(text[:, j] != NO_TEXT)
+        rows = np.flatnonzero(text[:, j] != NO_TEXT)
         if n_texts[j] <= _FEW:
-            for i in has.tolist():
+            for i in rows.tolist():
                 numbers[i, j], stays = _value(reading, cells.texts[text[i, j]])
                 if not stays:
                     text[i, j] = NO_TEXT
             continue
-        present: list[int] = text[has, j].tolist()
-        values = {place: _value(reading, cells.texts[place]) for place in dict.fromkeys(present)}
-        numbers[has, j] = [values[place][0] for place in present]
-        text[has, j] = [place if values[place][1] else NO_TEXT for place in present]
+        indices: list[int] = text[rows, j].tolist()
+        values = {index: _value(reading, cells.texts[index]) for index in dict.fromkeys(indices)}
+        numbers[rows, j] = [values[index][0] for index in indices]
+        text[rows, j] = [index if values[index][1] else NO_TEXT for index in indices]
     return cells._replace(numbers=numbers, text=text)
 
 
@@ -94,7 +98,7 @@ def _number(reading: Reading, x: float) -> float:
 
 
 def _value(reading: Reading, text: str) -> tuple[float, bool]:
-    """Return a text's number, NaN where there is none, and whether it stays a text."""
+    """Return a text's number, NaN without one, and whether it stays a text."""
     if reading.is_missing(text) or reading.kind == "identifier":
         return nan, False
     if reading.kind == "text":
@@ -104,19 +108,24 @@ def _value(reading: Reading, text: str) -> tuple[float, bool]:
 
 
 def within_texts(reading: Reading, cells: Cells, j: int | None) -> Float64Array:
-    """Return what of the texts in the cells' column j are columns: (n, words + units).
+    """Return the columns (n, words + units) that are computed from parts of texts.
 
-    Whether a row has each word, 1 or 0, and its number before each unit; NaN where there is none.
+    They are whether the text has each word, 1 or 0, and the number before each unit, NaN if there
+    is none; all NaN where there is no text.
+
+    reading: the words and units.
+    cells: as they came.
+    j: index of the column in the cells; None if they lack it.
     """
     width = len(reading.words) + len(reading.units)
     if j is None:
         return np.full((len(cells.numbers), width), nan)
-    none, places = [nan] * width, cells.text[:, j].tolist()
-    found = {
-        place: none if place == NO_TEXT else _within_text(reading, cells.texts[place])
-        for place in dict.fromkeys(places)
+    none, indices = [nan] * width, cells.text[:, j].tolist()
+    columns = {
+        index: none if index == NO_TEXT else _within_text(reading, cells.texts[index])
+        for index in dict.fromkeys(indices)
     }
-    return np.array([found[place] for place in places]).reshape(-1, width)
+    return np.array([columns[index] for index in indices]).reshape(-1, width)
 
 
 def _within_text(reading: Reading, text: str) -> list[float]:
@@ -129,33 +138,34 @@ def _within_text(reading: Reading, text: str) -> list[float]:
 def words(
     columns: Sequence[ReadColumn], cells: Cells, places: Sequence[int | None]
 ) -> Float64Array:
-    """Return codes of words (n, MOST_CODES), all below 0, NaN where there are no more.
+    """Return codes of words (n, MOST_CODES), all below 0, padded with NaN.
 
     columns: those whose words are learned.
+    cells: as they came.
+    places: index of each column in the cells; None if they lack it.
     """
-    of_rows: list[list[float]] = [[] for _ in range(len(cells.numbers))]
+    row_codes: list[list[float]] = [[] for _ in range(len(cells.numbers))]
     for column, j in zip(columns, places, strict=True):
         if j is None:
             continue
-        with_room = [i for i, found in enumerate(of_rows) if len(found) < MOST_CODES]
-        for i, found in _codes(column, cells, j, with_room):
-            of_rows[i] += found[: MOST_CODES - len(of_rows[i])]
-    codes = np.full((len(of_rows), MOST_CODES), nan)
-    counts = np.array([len(found) for found in of_rows], np.int64)
-    codes[np.arange(MOST_CODES) < counts[:, None]] = list(chain.from_iterable(of_rows))
-    return codes
+        with_room = [i for i, codes in enumerate(row_codes) if len(codes) < MOST_CODES]
+        for i, codes in _codes(column, cells, j, with_room):
+            row_codes[i] += codes[: MOST_CODES - len(row_codes[i])]
+    padded = np.full((len(row_codes), MOST_CODES), nan)
+    counts = np.array([len(codes) for codes in row_codes], np.int64)
+    padded[np.arange(MOST_CODES) < counts[:, None]] = list(chain.from_iterable(row_codes))
+    return padded
 
 
 def _codes(
     column: ReadColumn, cells: Cells, j: int, rows: Sequence[int]
 ) -> Iterator[tuple[int, list[float]]]:
-    """Yield the codes of each of the rows that has any in the cells' column j."""
+    """Yield each of the rows that has a value in the cells' column j, with its codes of words."""
     key, reading = column_key(column.name), column.reading
-    numbers, places = cells.numbers[:, j].tolist(), cells.text[:, j].tolist()
+    numbers, indices = cells.numbers[:, j].tolist(), cells.text[:, j].tolist()
     for i in rows:
-        place = places[i]
-        if place != NO_TEXT:
-            text = cells.texts[place]
+        if indices[i] != NO_TEXT:
+            text = cells.texts[indices[i]]
             if not reading.is_missing(text):
                 yield i, codes_of_words(key, text)
         elif numbers[i] == numbers[i]:
@@ -168,13 +178,12 @@ def readings(
     fixed: Mapping[str, Kind],
     like_times: Collection[str],
 ) -> list[Reading]:
-    """Return how columns are read that have these values in the rows.
+    """Return how to read columns, judged by their values.
 
-    Args:
-        names: of the columns; rows without names have them in this order.
-        rows: with the values.
-        fixed: kinds that are given.
-        like_times: the names that are like those of times.
+    names: of the columns; rows without names have them in this order.
+    rows: with the values.
+    fixed: name -> kind that is given.
+    like_times: the names that sound like times.
     """
     numeric, textual = set[str](), {*fixed, *like_times}
     for given, alike in groupby(rows, attrgetter("names")):
@@ -185,27 +194,27 @@ def readings(
             with_text |= (cells.text != NO_TEXT).any(axis=0)
         numeric |= {given[j] for j in np.flatnonzero(with_number).tolist()}
         textual |= {given[j] for j in np.flatnonzero(with_text).tolist()}
-    # Of columns of numbers alone, which may be very many, no value is looked at.
+    # Columns of numbers alone, which may be very many, need no look at their values.
     values: dict[str, list[Value]] = {name: [] for name in names if name in textual}
     for cells in rows if values else ():
         for j, name in enumerate(names if cells.names is None else cells.names):
             if name in values:
                 values[name] += values_in(cells, j)
-    found = list[Reading]()
+    judged = list[Reading]()
     for name in names:
         if name in fixed:
-            found.append(given_kind(fixed[name], values[name]))
+            judged.append(given_kind(fixed[name], values[name]))
         elif name in values:
-            found.append(judge(name, values[name]))
+            judged.append(judge(name, values[name]))
         else:
-            found.append(NUMBER if name in numeric else EMPTY)
-    return found
+            judged.append(NUMBER if name in numeric else EMPTY)
+    return judged
 
 
 def values_in(cells: Cells, j: int) -> Iterator[Value]:
     """Yield the values in the cells' column j."""
-    for number, place in zip(cells.numbers[:, j].tolist(), cells.text[:, j].tolist(), strict=True):
-        if place != NO_TEXT:
-            yield cells.texts[place]
+    for number, index in zip(cells.numbers[:, j].tolist(), cells.text[:, j].tolist(), strict=True):
+        if index != NO_TEXT:
+            yield cells.texts[index]
         else:
             yield None if isnan(number) else number

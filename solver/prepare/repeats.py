@@ -1,8 +1,8 @@
-"""Columns of numbers that are codes: hours, numbers of products, postcodes, ratings.
+"""Detects columns of numbers that are codes: hours, product numbers, postcodes, ratings.
 
-Whether a number is a code shows in its column: the same few values come again and again. Learners
-that take them for amounts know hardly more than a curve through them; those that listen may also
-learn what each value means, and each pair of two values, as they do of texts (`row_form`).
+A column of codes repeats the same few values. Learners that take them for amounts learn hardly more
+than a curve through them; heads that take votes may also learn each value and each pair of values,
+as they do with texts (`row_form`).
 """
 
 import numpy as np
@@ -10,40 +10,40 @@ from numpy.typing import NDArray
 
 from wolfstream.solver.arrays import Float64Array
 
-# Of the values of a column of codes, at most so many are different: 100 codes that are equally
-# frequent have 72 of 128.
+# The largest share of different values in a column of codes. (128 values of 100 equally frequent
+# codes have 72 different ones.)
 DIFFERENT = 0.6
-# So many columns are crossed at most.
+# The most columns that are crossed.
 MOST = 8
-# Too few values say nothing.
+# Columns with fewer values are not judged.
 LEAST_VALUES = 64
-# Multiplicative hashing (Knuth), of which as many bits are taken as float64 numbers have
-# (`columns.LARGEST_CODE`).
+# Multiplicative hashing (Knuth) to 53 bits, which float64 represents (`columns.LARGEST_CODE`).
 _FACTOR, _SPARE_BITS = np.uint64(0x9E3779B97F4A7C15), np.uint64(11)
 
 
 def columns_of_codes(X: Float64Array) -> tuple[int, ...]:
-    """Return the columns of the first rows (n, d) that are codes, NaN where one is missing.
+    """Return the columns that are codes, at most MOST: those with the fewest different values.
 
-    Two values that are not the only ones make no code: a number tells them apart. Beside codes they
-    count, since pairs with them may tell more. Where there are too many, those of the fewest
-    different values are taken, and two values last.
+    A column of two values needs no code, as a number tells them apart. It counts only beside
+    columns of codes, with which it may form pairs, and after them.
+
+    X: (n, d) the first rows, NaN where a value is missing.
     """
-    found = list[tuple[bool, int, int]]()
+    candidates = list[tuple[bool, int, int]]()
     for j in range(X.shape[1]):
         values = X[~np.isnan(X[:, j]), j]
         different = len(np.unique(values))
         if len(values) >= LEAST_VALUES and 1 < different <= DIFFERENT * len(values):
-            found.append((different == 2, different, j))
-    if all(two for two, _, _ in found):
+            candidates.append((different == 2, different, j))
+    if all(two for two, _, _ in candidates):
         return ()
-    return tuple(sorted(j for _, _, j in sorted(found)[:MOST]))
+    return tuple(sorted(j for _, _, j in sorted(candidates)[:MOST]))
 
 
 def codes_of_numbers(X: Float64Array) -> Float64Array:
-    """Return numbers (n, d) as codes 0, 1, 2, ..., NaN where they are NaN.
+    """Return numbers X (n, d) as integer codes (n, d) float64, NaN where they are NaN.
 
-    Equal numbers have equal codes; two others have the same one with a probability of 2^-53.
+    Equal numbers have equal codes; different ones have the same code with probability 2^-53.
     """
     bits: NDArray[np.uint64] = (np.ascontiguousarray(X) + 0.0).view(np.uint64)
     return np.where(np.isnan(X), np.nan, ((bits * _FACTOR) >> _SPARE_BITS).astype(np.float64))

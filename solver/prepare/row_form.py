@@ -1,4 +1,4 @@
-"""What the rows of a stream are: arrays of a length, a table, or sparse rows by name."""
+"""The form of a stream's rows: arrays of one length, a table, or sparse rows by name."""
 
 from collections.abc import Sequence
 from typing import Literal, NamedTuple
@@ -26,7 +26,7 @@ from wolfstream.solver.prepare.repeats import codes_of_numbers, columns_of_codes
 from wolfstream.solver.prepare.schema import (
     MOST_LATE,
     SETTLING,
-    Head,
+    FirstRows,
     Misfit,
     Names,
     Schema,
@@ -36,37 +36,37 @@ from wolfstream.solver.prepare.schema import (
 from wolfstream.solver.prepare.settling import extended, taken
 from wolfstream.solver.prepare.table_rows import TableRows, check, encode, encoded_words
 
-# Missing numbers become the mean of their feature; or that, and one more feature that says so.
+# A missing number becomes the mean of its column; "indicator" adds a column that is 1 then.
 Missing = Literal["mean", "indicator"]
-# Texts are slots for all heads; those that listen also get their codes, to cross them, or do not.
+# Texts are slots for all heads; with "crossed", heads that take votes also get codes to cross.
 Texts = Literal["crossed", "slots"]
-# Numbers that are codes are numbers for all heads; those that listen also get them as codes.
+# Codes are numbers for all heads; with "crossed", heads that take votes also get them as codes.
 Codes = Literal["crossed", "numbers"]
 _ARRAYS, _NAMED = "arrays of numbers", "objects of named numbers"
-# Numbers that rows of a table may become where they name few of its columns.
+# The most numbers that the rows of a request may become if they name few columns of a table.
 MOST_NUMBERS = 1 << 25
 
 
 class Preparing(NamedTuple):
-    """How rows are prepared; a spec has the same defaults, and says what they mean."""
+    """The settings of preparation; `service.spec.prepare` describes them."""
 
     missing: Missing = "mean"
-    named: Literal["table", "sparse"] = "table"
-    timestamps: tuple[str, ...] = ()
+    named: Literal["table", "sparse"] = "table"  # what rows by name are
+    timestamps: tuple[str, ...] = ()  # names of columns of times
     texts: Texts = "crossed"
     codes: Codes = "crossed"
-    columns: tuple[tuple[str, Kind], ...] = ()
+    columns: tuple[tuple[str, Kind], ...] = ()  # given kinds of columns
     names: Names = "learned"
 
     @property
     def fixed(self) -> tuple[tuple[str, Kind], ...]:
-        """The kinds of columns that are given."""
+        """The given kinds of columns, as pairs of name and kind."""
         times: dict[str, Kind] = dict.fromkeys(self.timestamps, "time")
         return tuple({**times, **dict(self.columns)}.items())
 
 
 class AnotherKind(ValueError):
-    """Rows of another kind than those of the first sample. must: the kind that they must have."""
+    """Rows have another form than the first sample; `must` says which form they must have."""
 
     def __init__(self, message: str, must: str) -> None:
         super().__init__(message)
@@ -74,57 +74,50 @@ class AnotherKind(ValueError):
 
 
 class RowForm(NamedTuple):
-    """What a model's rows are after some samples; nothing is settled before the first.
+    """The form of a model's rows after some samples."""
 
-    prepare: None if rows are learned as they come. width: numbers in a row where rows are
-    arrays. schema: where they are a table. sparse: whether they are sparse rows by name.
-    samples: of arrays that were seen while they settled what is a code. coded: the columns of
-    encoded rows whose numbers are codes. bent: those whose logarithms are learned, with their
-    bends.
-    """
-
-    prepare: Preparing | None
-    width: int | None = None
-    schema: Schema | None = None
-    sparse: bool = False
-    samples: int = 0
-    coded: tuple[int, ...] = ()
-    bent: tuple[tuple[int, float], ...] = ()
+    prepare: Preparing | None  # None if rows are learned without preparation
+    width: int | None = None  # numbers in a row, if rows are arrays
+    schema: Schema | None = None  # if rows are a table
+    sparse: bool = False  # whether they are sparse rows by name
+    samples: int = 0  # number of arrays so far, while they decide which columns are codes
+    coded: tuple[int, ...] = ()  # columns of encoded rows whose numbers are codes
+    bent: tuple[tuple[int, float], ...] = ()  # columns that are transformed, with their bends
 
     @property
     def begun(self) -> bool:
-        """Whether there were any rows."""
+        """Whether there was any row."""
         return self.sparse or self.schema is not None or self.width is not None
 
     @property
     def settled(self) -> bool:
-        """Whether more rows of the same form change nothing that heads see."""
+        """Whether no further row changes what heads see of rows."""
         if self.schema is not None:
             return self.schema.settled
         return self.begun and (self.sparse or not self._codes or self.samples >= SETTLING)
 
     @property
     def features(self) -> int | None:
-        """Columns of arrays and tables; None before the first sample, and of sparse rows."""
+        """Number of columns of arrays or a table; None before the first row, and of sparse rows."""
         return self.width if self.schema is None else len(self.schema.columns)
 
     @property
     def layout(self) -> Layout | None:
-        """Of the numbers and codes that `encoded` gives; None if there are none."""
+        """The layout of `encoded` rows; None before the first row, and of sparse rows."""
         indicators = self.prepare is not None and self.prepare.missing == "indicator"
         if self.schema is not None:
-            of_table = layout(self.schema, indicators=indicators)
-            bends = ((of_table.numbers.index(j), bend) for j, bend in self.bent)
-            return of_table._replace(bends=tuple(bends))
+            table_layout = layout(self.schema, indicators=indicators)
+            bends = ((table_layout.numbers.index(j), bend) for j, bend in self.bent)
+            return table_layout._replace(bends=tuple(bends))
         if self.width is None:
             return None
         return layout_of(["number"] * self.width, indicators=indicators)
 
     @property
     def prepared_width(self) -> int | None:
-        """The number of prepared columns; None before the first sample, and of sparse rows."""
-        of_rows = self.layout
-        return None if of_rows is None else of_rows.width
+        """Number of prepared columns; None before the first row, and of sparse rows."""
+        row_layout = self.layout
+        return None if row_layout is None else row_layout.width
 
     @property
     def crossed_columns(self) -> tuple[int, ...]:
@@ -141,13 +134,13 @@ class RowForm(NamedTuple):
 
     @property
     def wordy(self) -> bool:
-        """Whether rows have words, which are crossed as texts are."""
+        """Whether words of rows are learned, which are crossed as texts are."""
         crossed = self.prepare is not None and self.prepare.texts == "crossed"
         return crossed and self.schema is not None and self.schema.wordy
 
     @property
     def crossed_width(self) -> int:
-        """The columns of what `crossed` gives; 0 if there are none."""
+        """Number of columns of `crossed`."""
         return len(self.crossed_columns) + (MOST_CODES if self.wordy else 0)
 
     @property
@@ -156,9 +149,9 @@ class RowForm(NamedTuple):
         return self.prepare is not None and self.prepare.codes == "crossed"
 
     def after(self, rows: Rows) -> "RowForm":
-        """Return the form after some more rows to learn. Raises Misfit, AnotherKind.
+        """Return the form after more rows to learn; it does not depend on how a stream is cut.
 
-        A sequence of blocks gives the same, however it is cut.
+        Raises Misfit and AnotherKind for rows that do not fit.
         """
         if isinstance(rows, np.ndarray) and self.schema is None:
             self._check_arrays(rows)
@@ -175,9 +168,9 @@ class RowForm(NamedTuple):
         return form._extended(rows)
 
     def with_first(self, first: Sequence[Rows]) -> "RowForm":
-        """Return a settled form that knows by its first rows which numbers are codes.
+        """Return a settled form that knows which columns are codes, and which to transform.
 
-        Of a table, also which ones have heavy tails.
+        first: all rows until the form settled.
         """
         if self.prepare is None or self.sparse or self.layout is None:
             return self
@@ -189,8 +182,8 @@ class RowForm(NamedTuple):
             bent = [(j, bend) for j, bend in bends if bend]
         return self._replace(coded=tuple(numbers[coded].tolist()), bent=tuple(bent))
 
-    def for_good(self) -> "RowForm":
-        """Return the form, whose columns no further sample changes."""
+    def settled_now(self) -> "RowForm":
+        """Return the form, settled without further rows."""
         if self.settled:
             return self
         if self.schema is None:
@@ -198,19 +191,22 @@ class RowForm(NamedTuple):
         return self._replace(schema=self.schema._replace(samples=SETTLING))
 
     def without_head(self) -> "RowForm":
-        """Return the form without the first rows, which are of no use to predictions."""
+        """Return the form without the first rows, which predictions do not need."""
         if self.schema is None or not self.schema.head.rows:
             return self
-        return self._replace(schema=self.schema._replace(head=Head()))
+        return self._replace(schema=self.schema._replace(head=FirstRows()))
 
     def taken(self, rows: Rows | TableRows) -> tuple["RowForm", TableRows]:
-        """Return the form after more rows of a settled table, and these, for it. Raises Misfit."""
+        """Return the form after more rows of a settled table, and the rows by it. Raises Misfit."""
         table = taken(self.table(rows))
         form = self if table.schema is self.schema else self._replace(schema=table.schema)
         return form, table
 
     def checked(self, rows: Rows | TableRows) -> Rows | TableRows:
-        """Return rows to predict, those of a table as one. Raises Misfit, AnotherKind."""
+        """Return rows to predict, as `TableRows` if the form is a table.
+
+        Raises Misfit and AnotherKind for rows that do not fit.
+        """
         if isinstance(rows, TableRows) or not self.begun:
             return rows
         self.check_room(rows)
@@ -225,9 +221,9 @@ class RowForm(NamedTuple):
         return rows
 
     def check_room(self, rows: Rows) -> None:
-        """Refuse rows of a request that become many more numbers than they bring. Raises Misfit.
+        """Raise Misfit for rows of a request that become many more numbers than they have.
 
-        A row of a table has a number for each column, however few it names.
+        A row by name becomes a number for each column of a table, even if it names few.
         """
         columns = 0 if self.schema is None else len(self.schema.columns)
         if n_rows(rows) * columns > max(MOST_NUMBERS, n_entries(rows)):
@@ -238,20 +234,23 @@ class RowForm(NamedTuple):
             raise Misfit(0, None, detail)
 
     def encoded(self, rows: Rows | TableRows) -> Float64Array:
-        """Rows that fit as numbers and codes, (n, columns of the layout); NaN where missing."""
+        """Return rows as numbers and codes (n, columns of the layout), NaN where one is missing."""
         if self.schema is not None:
             return encode(self.table(rows))
         assert not isinstance(rows, TableRows)
         return _unnamed(rows)
 
     def words(self, rows: Rows | TableRows) -> Float64Array | None:
-        """Codes of the words of rows that fit, (n, MOST_CODES); None if they are not learned."""
+        """Return codes of the words of rows, (n, MOST_CODES); None if words are not learned."""
         return encoded_words(self.table(rows)) if self.wordy else None
 
     def crossed(self, encoded: Float64Array, words: Float64Array | None) -> Float64Array | None:
-        """Codes (n, crossed_width) of rows for learners that cross them; None if there are none.
+        """Return the codes (n, crossed_width) that learners cross; None if there are none.
 
-        encoded, words: of the rows. Codes of texts and numbers come first, then those of words.
+        They are those of texts, of numbers, and of words, in this order.
+
+        encoded: (n, columns) as `encoded` returns them.
+        words: (n, MOST_CODES) as `words` returns them.
         """
         columns = list(self.crossed_columns)
         if not columns:
@@ -261,16 +260,16 @@ class RowForm(NamedTuple):
         return np.concatenate(parts if words is None else [*parts, words], axis=1)
 
     def table(self, rows: Rows | TableRows) -> TableRows:
-        """Return rows as those of the table. Raises Misfit for names that it lacks."""
+        """Return rows as those of the table. Raises Misfit for unknown names if it refuses them."""
         if isinstance(rows, TableRows):
             return rows
         assert self.schema is not None
         return TableRows(self.schema, self.cells(rows))
 
     def cells(self, rows: Rows) -> Cells:
-        """Return rows as cells, without room for names that the table does not learn.
+        """Return rows as cells, which leave out names that the table does not learn.
 
-        Raises Misfit for names that it lacks and refuses.
+        Raises Misfit for unknown names if these are refused.
         """
         if self.schema is None or not isinstance(rows, NamedRows):
             return cells(rows)
@@ -284,7 +283,7 @@ class RowForm(NamedTuple):
         return cells(_without_names(rows, frozenset(new) - taken))
 
     def _amounts(self) -> tuple[int, ...]:
-        """Return the columns of encoded rows that are numbers and no part of a moment of time."""
+        """Return the numeric columns of encoded rows that are not derived from times or texts."""
         assert self.layout is not None
         moments = set[int]()
         at = 0
@@ -294,12 +293,12 @@ class RowForm(NamedTuple):
             elif column.used:
                 moments |= set(range(at + column.numeric, at + column.n_numbers))
             at += column.n_numbers + (column.used and column.slots > 0)
-        if self.schema is not None:  # the differences of moments come last
+        if self.schema is not None:  # the differences of times come last
             moments |= set(range(at, at + len(self.schema.columns.paired_moments)))
         return tuple(j for j in self.layout.numbers if j not in moments)
 
     def _extended(self, rows: Rows) -> "RowForm":
-        """With the rows in the schema, one by one while it settles: each has names of its own."""
+        """Return the form of a table after more rows, one by one while it settles."""
         schema, i, n = self.schema, 0, n_rows(rows)
         assert schema is not None
         while i < n:
@@ -307,7 +306,7 @@ class RowForm(NamedTuple):
             part = rows_between(rows, i, stop)
             if schema.settled:
                 table = self._replace(schema=schema).cells(part)
-            else:  # all of its names, of which any may become a column
+            else:  # with all names of the row, of which each may become a column
                 table = cells(with_own_words(part))
             try:
                 wider = extended(schema, table)
@@ -319,7 +318,7 @@ class RowForm(NamedTuple):
         return self if schema is self.schema else self._replace(schema=schema)
 
     def _begins_sparse(self, rows: Rows) -> bool:
-        """Return whether the first rows are sparse without a look at them."""
+        """Return whether the first rows are sparse, whatever their values are."""
         if self.begun or isinstance(rows, np.ndarray) or rows.names is None:
             return False
         if self.prepare is None:
@@ -327,7 +326,7 @@ class RowForm(NamedTuple):
         return self.prepare.named == "sparse"
 
     def _first_schema(self, rows: Rows) -> Schema:
-        """The schema before rows that are the first, or the first with names after arrays."""
+        """Return the schema before the first rows, or before the first table after arrays."""
         if self.prepare is not None and not self.begun:
             return Schema(fixed=self.prepare.fixed, names_are=self.prepare.names)
         if not isinstance(rows, Cells):
@@ -352,7 +351,7 @@ class RowForm(NamedTuple):
 
 
 def _unnamed(rows: Rows) -> Float64Array:
-    """Rows for a model that was taught without names, which takes values by their places."""
+    """Return rows as an array, for a model of arrays, which ignores the names of a table."""
     if isinstance(rows, NamedRows):
         raise _another_kind(_ARRAYS)
     if isinstance(rows, Cells):
@@ -366,7 +365,7 @@ def _numbers_like(rows: Cells) -> Schema:
 
 
 def sparse_rows(rows: Rows) -> NamedRows:
-    """Return rows that fit a model of sparse rows, without their zeros."""
+    """Return rows for a model of sparse rows, without zeros."""
     if isinstance(rows, Cells):
         return named_columns(list(rows.names or ()), np.nan_to_num(rows.numbers))
     assert isinstance(rows, NamedRows)
@@ -374,9 +373,9 @@ def sparse_rows(rows: Rows) -> NamedRows:
 
 
 def _refused(schema: Schema, rows: NamedRows) -> Cells:
-    """Raise Misfit for the first row that has a name which the table lacks.
+    """Raise Misfit for the first row with an unknown name; else return the rows as cells.
 
-    So no request reserves room for more names than the table has.
+    The check comes before memory for all names of a request is reserved.
     """
     known = frozenset(schema.names)
     unknown = [k for k, name in enumerate(rows.names) if name not in known]
@@ -391,7 +390,7 @@ def _refused(schema: Schema, rows: NamedRows) -> Cells:
 
 
 def _without_names(rows: NamedRows, names: frozenset[str]) -> NamedRows:
-    """Return rows without these names and their values."""
+    """Return rows without some names and their values."""
     kept_names = np.array([name not in names for name in rows.names], np.bool_)
     if kept_names.all():
         return rows

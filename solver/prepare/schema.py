@@ -1,11 +1,11 @@
-"""What the columns of a table are; `table_rows` makes numbers and codes of its rows.
+"""The columns of a table, by which `table_rows` encodes its rows as numbers and codes.
 
 Each column has a kind, by which its values are read (`kinds.judging`, `read_cells`). Numbers,
-yes and no, and moments of time are numbers; a text is a category, or words; one of identifiers is
-not learned. `settling` finds the columns. What a settled table has no place for is learned by its
-words: a text in a column of numbers, a sentence among categories, a name that comes later; a
-number among categories is learned by ranges. A learner of the rows starts over
-with each change of `layout`, or of how values are read, while the table settles.
+booleans and times are learned as numbers, texts as categories or by their words; identifiers are
+not learned. `settling` determines the columns from the first rows; while it does, heads learn all
+rows again after each change of `layout` or of how values are read. What a settled table has no
+column for is learned by its words: a text in a column of numbers, a sentence among categories, a
+name that comes later; a number among categories is learned by ranges.
 """
 
 from collections.abc import Iterable, Sequence
@@ -30,26 +30,28 @@ from wolfstream.solver.prepare.kinds.words import words_of
 from wolfstream.solver.prepare.nearest_name import nearest_name
 
 SETTLING = 128
-# Names that come once a table has settled: so many are learned, by their words.
+# The most names that are learned, by their words, after a table has settled.
 MOST_LATE = 256
-# Columns of moments whose differences are learned, each pair's.
+# The most columns of times of which the differences of all pairs are learned.
 _MOST_PAIRED = 3
-# So many values in a row that a kind cannot read are another kind.
+# After this many consecutive values that its kind cannot read, a column gets another kind.
 RUN = 64
-# The words of a text that is no category, in a column of categories.
+# From this many words on, a text in a column of categories may be a sentence.
 _SENTENCE = 3
 _LONGEST_ECHO = 40
 _MOST_LISTED, _LONGEST_LIST = 100, 200
 UNKNOWN_NAME = "is no name that the model knows"
 
-# Whether a settled table learns new names, and predictions pass over unknown ones; or all are
-# refused.
+# Whether a settled table learns new names, and predictions ignore unknown ones; or refuses both.
 Names = Literal["learned", "strict"]
 
 
 class Misfit(ValueError):
-    """A value that a table cannot take. row, name: where it is; name is None for a whole row.
+    """A value that a table cannot take.
 
+    row: its row in the request.
+    name: its column; None if it is about the whole row.
+    detail: what is wrong.
     known: the names of the table, if it lacks this one.
     """
 
@@ -58,13 +60,14 @@ class Misfit(ValueError):
         self.row, self.name, self.detail, self.known = row, name, detail, known
 
     def moved(self, rows: int) -> "Misfit":
-        """Return the same where so many rows come before."""
+        """Return the error with `rows` rows before its own."""
         return Misfit(self.row + rows, self.name, self.detail, self.known)
 
     def full_detail(self, *, named: bool = True, suggest: bool = True) -> str:
-        """Return what is wrong and what to do, named: with the name that it is about.
+        """Return what is wrong and what to do.
 
-        suggest: whether the name that may be meant is looked for, which takes milliseconds.
+        named: whether to begin with the name of the column.
+        suggest: whether to look for a similar known name, which takes milliseconds.
         """
         if self.name is None:
             return self.detail
@@ -79,23 +82,18 @@ class Misfit(ValueError):
 
 
 class Column(NamedTuple):
-    """A column of a table.
-
-    number: whether it has numbers. texts: those that have a code of their own, by that. slots: of
-    the texts; 0 without any. reading: how its values are read. run: of a column of categories, how
-    many of its last values in a row were none, up to `RUN`.
-    """
+    """A column of a table."""
 
     name: str
-    number: bool = False
-    texts: tuple[str, ...] = ()
-    slots: int = 0
-    reading: Reading = NUMBER
-    run: int = 0
+    number: bool = False  # whether it has had numbers
+    texts: tuple[str, ...] = ()  # texts with a code of their own: code -> text
+    slots: int = 0  # of its texts; 0 without texts
+    reading: Reading = NUMBER  # how its values are read
+    run: int = 0  # of categories, number of last consecutive values that are none, up to RUN
 
     @property
     def moment(self) -> bool:
-        """Whether its values are moments of time."""
+        """Whether its values are times."""
         return self.reading.kind == "time"
 
     @property
@@ -104,124 +102,119 @@ class Column(NamedTuple):
         return self.reading.kind != "identifier"
 
     @property
-    def words(self) -> tuple[str, ...]:
-        """The words that are columns of their own."""
-        return self.reading.words
-
-    @property
     def within(self) -> int:
-        """How many columns its words and the numbers within its texts are."""
+        """The number of columns for words, and for numbers within its texts."""
         return len(self.reading.words) + len(self.reading.units)
 
     @property
     def numeric(self) -> bool:
-        """Whether it is learned as a number; so is a column of which nothing is known."""
+        """Whether it is learned as a number, as a column without values is."""
         return self.number or not self.slots
 
     @property
     def only_numbers(self) -> bool:
-        """Whether it has no place for a text that it cannot read."""
+        """Whether it cannot learn a text that is no number."""
         return self.used and not self.slots and not self.reading.wordy
 
     @property
     def categorical(self) -> bool:
-        """Whether its first values were categories: no numbers, and no texts of words."""
+        """Whether its first values were categories: neither numbers nor texts of words."""
         if not self.slots or self.number or self.reading.wordy:
             return False
         return self.reading.kind == "category"
 
     @property
     def changed(self) -> bool:
-        """Whether it was one of categories, and has become another one."""
+        """Whether it was a column of categories, and no longer is."""
         return self.run >= RUN
 
     @property
     def plain(self) -> bool:
-        """Whether it is one of numbers, learned as they come."""
+        """Whether it has numbers that are learned as they come."""
         return not self.slots and self.reading.plain and not self.within
 
     @property
     def n_numbers(self) -> int:
-        """How many columns of encoded rows are its numbers."""
+        """The number of columns of encoded rows with its numbers."""
         if not self.used:
             return 0
         return MOMENT_COLUMNS if self.moment else self.numeric + self.within
 
 
 class Columns(tuple[Column, ...]):
-    """The columns of a table, in order, and what follows from them, which is computed once."""
+    """The columns of a table, and cached properties of them."""
 
     def __reduce__(self) -> tuple[type["Columns"], tuple[tuple[Column, ...]]]:
-        """Leave out what is computed again."""
+        """Pickle without cached properties."""
         return Columns, (tuple(self),)
 
     @cached_property
     def names(self) -> tuple[str, ...]:
-        """The names of the columns, in their order."""
+        """The names of the columns."""
         return tuple(column.name for column in self)
 
     @cached_property
     def like_times(self) -> frozenset[str]:
-        """The names that are like those of times."""
+        """The names that sound like times."""
         return frozenset(filter(like_a_time, self.names))
 
     @cached_property
     def plain(self) -> bool:
-        """Whether all are of numbers, learned as they come."""
+        """Whether all columns have numbers that are learned as they come."""
         return all(column.plain for column in self)
 
     @cached_property
     def only_met_numbers(self) -> bool:
-        """Whether all have had numbers, which are learned as they come: another changes none."""
+        """Whether all have had numbers, learned as they come; another number changes no column."""
         return all(column.number and column.reading.plain for column in self)
 
     @cached_property
     def wordy(self) -> bool:
-        """Whether words of some are learned."""
+        """Whether words of some column are learned."""
         return any(column.reading.wordy for column in self)
 
     @cached_property
     def unused(self) -> tuple[int, ...]:
-        """The places of those that are not learned."""
+        """Indices of columns that are not learned."""
         return tuple(k for k, column in enumerate(self) if not column.used)
 
     @cached_property
     def only_numbers(self) -> tuple[int, ...]:
-        """The places of those without a place for a text that they cannot read."""
+        """Indices of columns that cannot learn a text that is no number."""
         return tuple(k for k, column in enumerate(self) if column.only_numbers)
 
     @cached_property
     def changed(self) -> tuple[int, ...]:
-        """The places of those of categories that have become others."""
+        """Indices of columns that were of categories, and no longer are."""
         return tuple(k for k, column in enumerate(self) if column.changed)
 
     @cached_property
     def categorical(self) -> tuple[int, ...]:
-        """The places of those of categories that have not become others."""
+        """Indices of columns of categories."""
         return tuple(
             k for k, column in enumerate(self) if column.categorical and not column.changed
         )
 
     @cached_property
     def unordered(self) -> tuple[int, ...]:
-        """The places of those of dates that have not shown if their day comes first."""
+        """Indices of columns of dates that have not shown whether the day or the month is first."""
         return tuple(
             k for k, column in enumerate(self) if column.moment and not column.reading.ordered
         )
 
     @cached_property
     def with_free_codes(self) -> tuple[int, ...]:
-        """The places of those that have codes for texts to come."""
+        """Indices of columns that have free codes for new texts."""
         return tuple(k for k, c in enumerate(self) if c.slots and own_codes(c.slots) > len(c.texts))
 
     @cached_property
     def read(self) -> tuple[tuple[str | bool | tuple[str, ...], ...], ...]:
-        """What decides how they are read."""
+        """A key of how the columns are read."""
         return tuple(column.reading.how for column in self)
 
     @cached_property
     def paired_moments(self) -> tuple[tuple[Column, Column], ...]:
-        """The pairs of columns of moments whose differences are columns, too."""
+        """The pairs of columns of times whose differences are columns, too."""
         moments = [column for column in self if column.moment]
         return tuple(combinations(moments[:_MOST_PAIRED], 2))
 
@@ -232,21 +225,18 @@ class Columns(tuple[Column, ...]):
 
     @cached_property
     def beginnings(self) -> tuple[int, ...]:
-        """The column of encoded rows where each that is learned begins."""
+        """The first column of encoded rows of each column that is learned."""
         widths = [c.n_numbers + (c.slots > 0) for c in self if c.used]
         return tuple(accumulate(widths[:-1], initial=0)) if widths else ()
 
 
-class Head(NamedTuple):
-    """The first rows of a table, of one row each: its columns are judged by them.
+class FirstRows(NamedTuple):
+    """The first rows of a table, by which its columns are judged; equal if of equal number."""
 
-    Two are equal if they have as many rows.
-    """
-
-    rows: tuple[Cells, ...] = ()
+    rows: tuple[Cells, ...] = ()  # cells of one row each
 
     def __eq__(self, other: object) -> bool:
-        return isinstance(other, Head) and len(self.rows) == len(other.rows)
+        return isinstance(other, FirstRows) and len(self.rows) == len(other.rows)
 
     def __ne__(self, other: object) -> bool:
         return not self == other
@@ -256,45 +246,40 @@ class Head(NamedTuple):
 
 
 class Schema(NamedTuple):
-    """The columns of a table. named: whether rows come by name. samples: seen while it settled.
-
-    fixed: kinds of columns that are given. names: see `Names`. strict: a missing value is refused.
-    head: the first rows, while it settles. late: names that came later, learned by their words.
-    spilled: whether texts have come that a settled table has no place for.
-    """
+    """The columns of a table after some rows."""
 
     columns: Columns = Columns()
-    named: bool = True
-    samples: int = 0
-    fixed: tuple[tuple[str, Kind], ...] = ()
+    named: bool = True  # whether rows have names
+    samples: int = 0  # number of rows while it settles, up to SETTLING
+    fixed: tuple[tuple[str, Kind], ...] = ()  # kinds of columns that are given
     names_are: Names = "learned"
-    strict: bool = False
-    head: Head = Head()
-    late: tuple[str, ...] = ()
-    spilled: bool = False
+    strict: bool = False  # whether missing values are refused
+    head: FirstRows = FirstRows()  # while it settles
+    late: tuple[str, ...] = ()  # names that came later, learned by their words
+    spilled: bool = False  # whether there were texts that a settled table has no column for
 
     @property
     def settled(self) -> bool:
-        """Whether the columns stay what they are."""
+        """Whether the columns are final."""
         return self.samples >= SETTLING
 
     @property
     def names(self) -> tuple[str, ...]:
-        """Of the columns, in their order."""
+        """The names of the columns."""
         return self.columns.names
 
     @property
     def open(self) -> bool:
-        """Whether unknown names are learned, and passed over in predictions."""
+        """Whether unknown names are learned, and ignored in predictions."""
         return self.names_are == "learned" and not self.strict and self.named
 
     @property
     def wordy(self) -> bool:
-        """Whether rows have words."""
+        """Whether words of rows are learned."""
         return self.spilled or bool(self.late) or self.columns.wordy
 
     def plain(self) -> dict[str, Any]:
-        """Return all that `schema_from_plain` needs, but the first rows."""
+        """Return plain data for `schema_from_plain`, without the first rows."""
         columns = [
             [c.name, c.number, list(c.texts), c.slots, list(c.reading), c.run] for c in self.columns
         ]
@@ -305,7 +290,7 @@ class Schema(NamedTuple):
 
 
 def schema_from_plain(plain: dict[str, Any], head: Iterable[Cells] = ()) -> Schema:
-    """Return what `Schema.plain` gave. Raises ValueError for what it never gives.
+    """Invert `Schema.plain`. Raises ValueError for anything that it does not return.
 
     head: the first rows, each alone, while the table settles.
     """
@@ -324,18 +309,21 @@ def schema_from_plain(plain: dict[str, Any], head: Iterable[Cells] = ()) -> Sche
     if len(late) > MOST_LATE or not all(isinstance(name, str) for name in late):
         raise ValueError("the saved schema has later names that no rows make")
     fixed = tuple((name, kind) for name, kind in plain["fixed"])
-    given = {"columns": columns, "fixed": fixed, "late": late, "head": Head(tuple(head))}
+    given = {"columns": columns, "fixed": fixed, "late": late, "head": FirstRows(tuple(head))}
     return Schema(**{**plain, **given})
 
 
 def settled_numbers(names: tuple[str, ...], *, strict: bool) -> Schema:
-    """Return a table of columns that are known to be numbers."""
+    """Return the settled schema of columns of numbers; strict: as of `Schema`."""
     columns = Columns(Column(name, number=True) for name in names)
     return Schema(columns, samples=SETTLING, strict=strict)
 
 
 def layout(schema: Schema, *, indicators: bool = False) -> Layout:
-    """Return the layout of what `table_rows.encode` gives."""
+    """Return the layout of rows that `table_rows.encode` returns.
+
+    indicators: whether missing values have columns of their own.
+    """
     columns = schema.columns
     return columns.layout._replace(indicators=columns.beginnings) if indicators else columns.layout
 
@@ -365,9 +353,9 @@ def late_columns(schema: Schema) -> list[Column]:
 
 
 def is_sentence(column: Column, text: str) -> bool:
-    """Return whether a text in a column of categories has three words or more, and more than each.
+    """Return whether a text in a column of categories is a sentence and no category.
 
-    Each category with a code of its own is meant.
+    It is one if it has three words or more, and more than each category with a code of its own.
     """
     if not column.categorical or not may_be_sentence(text):
         return False
@@ -376,7 +364,7 @@ def is_sentence(column: Column, text: str) -> bool:
 
 
 def may_be_sentence(text: str) -> bool:
-    """Return False for a text that has too few words, without a look at them."""
+    """Return False for a text that clearly has too few words."""
     return text.count(" ") >= _SENTENCE - 1
 
 
@@ -386,9 +374,9 @@ def _most_words(texts: tuple[str, ...]) -> int:
 
 
 def places_of(schema: Schema, cells: Cells) -> list[int | None]:
-    """Where the cells have each column of the schema. Raises Misfit for names that it lacks.
+    """Return the index in the cells of each column of the schema; None if they lack it.
 
-    Unless the schema is open: what has such a name is passed over.
+    Raises Misfit for rows of another length, and for unknown names unless the schema is open.
     """
     width = len(schema.columns)
     if cells.names is None:
@@ -399,17 +387,22 @@ def places_of(schema: Schema, cells: Cells) -> list[int | None]:
     known = schema.names
     if cells.names == known:
         return list(range(width))
-    place: dict[str, int | None] = {name: j for j, name in enumerate(cells.names)}
+    index: dict[str, int | None] = {name: j for j, name in enumerate(cells.names)}
     if not schema.open:
         known_names = frozenset(known)
-        for name, j in place.items():
+        for name, j in index.items():
             if name not in known_names and cells.given[:, j].any():
                 raise Misfit(int(np.argmax(cells.given[:, j])), name, UNKNOWN_NAME, known)
-    return [place.get(name) for name in known]
+    return [index.get(name) for name in known]
 
 
 def in_order(values: NDArray[Any], places: Sequence[int | None], none: float) -> NDArray[Any]:
-    """Return the values (n, columns) at these places, `none` where there is no place."""
+    """Return columns of an array in another order.
+
+    values: (n, columns).
+    places: index of each wanted column; None for a column of `none`.
+    none: the value of missing columns.
+    """
     if list(places) == list(range(values.shape[1])):
         return values
     wider = np.concatenate([values, np.full((len(values), 1), none, values.dtype)], axis=1)

@@ -1,13 +1,12 @@
-"""What the columns of a table are, as its first samples show it.
+"""Determines the columns of a table from its first rows.
 
-The first SETTLING samples settle which names there are and what each holds: until then a row may
-bring new names, and after 1, 2, 4, ... samples each column's kind is judged by all of its values so
-far. Texts that a settled table meets later take the codes that are left; what it has no place for
-is learned by its words.
+The first SETTLING rows determine the names and their kinds: until then a row may add names, and
+after 1, 2, 4, ... rows the kind of each column is judged by all its values so far. Later, new texts
+take the free codes of their columns, and what has no column is learned by its words.
 
-Rows of numbers are no table where more than half of the names of an early row are new while it
-lacks others, where names are whole numbers, as in sparse formats, or where a row has more names
-than MOST_COLUMNS. Such rows are sparse: new names come at any time, and an absent one is zero.
+Rows of numbers are sparse rows instead of a table if more than half of the names of an early row
+are new while it lacks others, if names are integers, as in sparse formats, or if a row has more
+than MOST_COLUMNS names. In sparse rows new names come at any time, and an absent one is zero.
 """
 
 from collections.abc import Sequence
@@ -27,7 +26,7 @@ from wolfstream.solver.prepare.schema import (
     UNKNOWN_NAME,
     Column,
     Columns,
-    Head,
+    FirstRows,
     Misfit,
     Schema,
     is_sentence,
@@ -36,18 +35,18 @@ from wolfstream.solver.prepare.schema import (
 )
 from wolfstream.solver.prepare.table_rows import TableRows, check, uncategorised
 
-# Rows of more names are sparse: learners of dense rows become slow beyond.
+# Rows with more names are sparse, since learners of dense rows would be slow.
 MOST_COLUMNS = 256
-# Of a text with a code of its own.
+# Longer texts have no code of their own.
 _LONGEST_TEXT = 256
-# Of all categories of a table together.
+# The most slots of all categories of a table together.
 MOST_SLOTS_IN_ALL = 128
-# Of all words, and of all units, of a table that are columns together.
+# The most columns for words, and for units, of a table together.
 MOST_WITHIN_IN_ALL = 96
-# What the text of a number begins with.
-_OF_NUMBERS = tuple("0123456789+-. ")
-# Kinds that sparse rows may seem to have.
-_OF_SPARSE = ("number", "empty")
+# The first characters of numbers.
+_NUMBER_BEGINNINGS = tuple("0123456789+-. ")
+# The kinds that columns of sparse rows appear to have.
+_SPARSE_KINDS = ("number", "empty")
 _BESIDE = (
     "; a new name may come beside all others, null where a value is missing, in the first "
     f'{SETTLING} samples; where an absent name means zero, make a model with "prepare": '
@@ -56,7 +55,7 @@ _BESIDE = (
 
 
 def extended(schema: Schema, cells: Cells) -> Schema | None:
-    """The schema after some more rows; None if they show that rows are sparse. Raises Misfit."""
+    """Return the schema after more rows; None if they show that rows are sparse. Raises Misfit."""
     i, rows = 0, len(cells.numbers)
     try:
         while i < rows and not schema.settled:
@@ -70,7 +69,7 @@ def extended(schema: Schema, cells: Cells) -> Schema | None:
 
 
 def taken(table: TableRows) -> TableRows:
-    """Return rows of a settled table with the schema after them. Raises Misfit."""
+    """Return rows of a settled table by the schema after them. Raises Misfit."""
     check(table)
     schema, changes = _with_texts(table), dict[int, int]()
     if not schema.strict and (table.cells.texts or schema.columns.layout.categories):
@@ -96,24 +95,23 @@ def _with_row(schema: Schema, row: Cells) -> Schema | None:
         pairs = zip(names, readings(names, [row], dict(schema.fixed), ()), strict=True)
         columns = Columns(Column(name, reading=reading) for name, reading in pairs)
         schema = schema._replace(columns=columns, named=False)
-    head = Head((*schema.head.rows, row))
+    head = FirstRows((*schema.head.rows, row))
     schema = schema._replace(samples=schema.samples + 1)
     columns = _judged(schema, head) or _seen(schema, row)
     if columns is not before:
         columns = _bounded(columns)
-    return schema._replace(columns=columns, head=Head() if schema.settled else head)
+    return schema._replace(columns=columns, head=FirstRows() if schema.settled else head)
 
 
 def _has_all_names(schema: Schema, row: Cells) -> bool:
-    """Return whether a row of an array has a value under each name of the schema, and no other."""
+    """Return whether a row of a table has exactly the names of the schema."""
     return row.whole and row.names == schema.names and bool(row.given.all())
 
 
-def _judged(schema: Schema, head: Head) -> Columns | None:
-    """Return the columns as all first rows make them, if these show other kinds or reasons.
+def _judged(schema: Schema, head: FirstRows) -> Columns | None:
+    """Return the columns judged by all rows so far; None if nothing changes or it is not the time.
 
-    Else None. Kinds are judged after 1, 2, 4, ... samples. Values that are read as before leave
-    what was made of them. head: all rows so far.
+    Columns whose values are read as before keep their texts.
     """
     n = schema.samples
     if n & (n - 1) or len(head.rows) < n:
@@ -121,7 +119,7 @@ def _judged(schema: Schema, head: Head) -> Columns | None:
     like_times = schema.columns.like_times
     judged = readings(schema.names, head.rows, dict(schema.fixed), like_times)
     if judged and all(reading.kind == "identifier" for reading in judged):
-        # Something must be learned.
+        # At least one column must be learned.
         judged[0] = judged[0]._replace(kind="category")
     judged = _few_within(judged)
     pairs = list(zip(schema.columns, judged, strict=True))
@@ -140,12 +138,12 @@ def _judged(schema: Schema, head: Head) -> Columns | None:
 
 
 def _is_read_alike(reading: Reading, other: Reading) -> bool:
-    """Return whether two readings read the same of each value; quick for the same object."""
+    """Return whether two readings read all values in the same way."""
     return reading is other or reading.how == other.how
 
 
 def _few_within(judged: list[Reading]) -> list[Reading]:
-    """Return readings whose words and units are few columns together, each with its share."""
+    """Return readings with at most MOST_WITHIN_IN_ALL words and units, each with its share."""
     having = [reading for reading in judged if reading.words or reading.units]
     share = MOST_WITHIN_IN_ALL // max(len(having), 1)
     if sum(len(reading.words) for reading in having) > MOST_WITHIN_IN_ALL:
@@ -156,7 +154,7 @@ def _few_within(judged: list[Reading]) -> list[Reading]:
 
 
 def _widened(schema: Schema, given: list[str], row: Cells) -> Columns | None:
-    """Return the columns with those that a row brings; None if rows are sparse. Raises Misfit."""
+    """Return the columns and those that a row adds; None if rows are sparse. Raises Misfit."""
     known = schema.names
     known_names = frozenset(known)
     new = [name for name in given if name not in known_names]
@@ -177,28 +175,27 @@ def _widened(schema: Schema, given: list[str], row: Cells) -> Columns | None:
     if not new:
         return schema.columns
     like_times = frozenset(filter(like_a_time, new))
-    of_new = readings(new, [row], dict(schema.fixed), like_times)
-    brought = (Column(name, reading=reading) for name, reading in zip(new, of_new, strict=True))
-    return Columns((*schema.columns, *brought))
+    pairs = zip(new, readings(new, [row], dict(schema.fixed), like_times), strict=True)
+    return Columns((*schema.columns, *(Column(name, reading=reading) for name, reading in pairs)))
 
 
 def _is_tabular(schema: Schema, given: list[str], row: Cells) -> bool:
-    """Return whether there are values that sparse rows never have, such as texts."""
-    if any(column.slots or column.reading.kind not in _OF_SPARSE for column in schema.columns):
+    """Return whether there were values that sparse rows never have, such as texts."""
+    if any(column.slots or column.reading.kind not in _SPARSE_KINDS for column in schema.columns):
         return True
     missing = row.given & np.isnan(row.numbers)
     return bool(missing.any()) or not {name for name, _ in schema.fixed}.isdisjoint(given)
 
 
 def _are_indices(names: list[str]) -> bool:
-    """Return whether names are whole numbers, as those of sparse formats; so are no names."""
+    """Return whether all names are integers, as in sparse formats."""
     return all(name.isdecimal() for name in names)
 
 
 def _seen(schema: Schema, row: Cells) -> Columns:
     """Return the columns after one more of the first rows. Raises Misfit.
 
-    Rows may be wide, and most change no column: one that stays is the same object.
+    A column that does not change is the same object, as most are.
     """
     if not row.texts and schema.columns.only_met_numbers and row.names == schema.names:
         return schema.columns
@@ -220,7 +217,7 @@ def _seen(schema: Schema, row: Cells) -> Columns:
 
 
 def _with_text(column: Column, text: str, slots: int) -> Column:
-    """Return a column that has met a text, with a code of its own while there are any."""
+    """Return a column after a text, which gets a code of its own if one is free."""
     has_no_use = text in column.texts or len(text) > _LONGEST_TEXT
     if has_no_use or len(column.texts) >= own_codes(slots):
         return column
@@ -228,11 +225,11 @@ def _with_text(column: Column, text: str, slots: int) -> Column:
 
 
 def _bounded(columns: Columns) -> Columns:
-    """The columns with slots for their texts, in all at most MOST_SLOTS_IN_ALL if they can."""
+    """Return the columns with slots for their texts, if possible MOST_SLOTS_IN_ALL in all."""
     slots = [_SLOTS[len(column.texts)] for column in columns]
     excess, size = sum(slots) - MOST_SLOTS_IN_ALL, MOST_SLOTS
     while excess > 0 and size > 2:
-        # The largest are halved in their order, as many as it takes.
+        # As many of the largest as necessary are halved, in order.
         largest = [j for j, count in enumerate(slots) if count == size]
         for j in largest[: -(-2 * excess // size)]:
             slots[j] = size // 2
@@ -247,7 +244,7 @@ def _bounded(columns: Columns) -> Columns:
 
 
 def _slots_for(texts: int) -> int:
-    """Return a power of two that leaves room for texts to come."""
+    """Return the number of slots for `texts` texts and some new ones, a power of two."""
     if not texts:
         return 0
     slots = 4
@@ -256,12 +253,12 @@ def _slots_for(texts: int) -> int:
     return slots
 
 
-# By the number of a column's texts with codes of their own.
+# Number of texts with codes of their own -> number of slots.
 _SLOTS = [_slots_for(texts) for texts in range(MOST_SLOTS + 1)]
 
 
 def _with_texts(table: TableRows) -> Schema:
-    """Return a settled schema whose free codes are taken by texts that it has not met."""
+    """Return the settled schema after rows, whose new texts take free codes."""
     schema = table.schema
     if not table.cells.texts or not schema.columns.with_free_codes:
         return schema
@@ -270,29 +267,29 @@ def _with_texts(table: TableRows) -> Schema:
         j = table.places[k]
         if j is None:
             continue
-        for place in dict.fromkeys(cells.text[:, j].tolist()):
-            if place != NO_TEXT and not is_sentence(columns[k], cells.texts[place]):
-                columns[k] = _with_text(columns[k], cells.texts[place], columns[k].slots)
+        for index in dict.fromkeys(cells.text[:, j].tolist()):
+            if index != NO_TEXT and not is_sentence(columns[k], cells.texts[index]):
+                columns[k] = _with_text(columns[k], cells.texts[index], columns[k].slots)
     return _with_columns(schema, columns)
 
 
 def _with_columns(schema: Schema, columns: Sequence[Column]) -> Schema:
-    """Return a schema with these columns: the same object where they are the same."""
+    """Return a schema with other columns; the same object if all columns are the same objects."""
     same = all(new is old for new, old in zip(columns, schema.columns, strict=True))
     return schema if same else schema._replace(columns=Columns(columns))
 
 
 def _with_order(schema: Schema, table: TableRows) -> Schema:
-    """Return a settled schema that knows of dates whether day or month comes first.
+    """Return the settled schema after rows, whose dates may show whether day or month is first.
 
-    Where the first samples left it open, the first date decides that can be read in one way alone.
+    If the first rows did not show it, the first date decides that has only one reading.
     """
     columns = list(schema.columns)
     for k in schema.columns.unordered:
         j = table.places[k]
         if j is None:
             continue
-        order = first_order(table.cells.texts[place] for place in texts_in(table.cells, [j]))
+        order = first_order(table.cells.texts[index] for index in texts_in(table.cells, [j]))
         if order:
             reading = columns[k].reading._replace(day_first=order == "day", ordered=True)
             columns[k] = columns[k]._replace(reading=reading)
@@ -300,9 +297,9 @@ def _with_order(schema: Schema, table: TableRows) -> Schema:
 
 
 def first_order_row(table: TableRows) -> int | None:
-    """Return the row whose dates are the first to show whether day or month comes first.
+    """Return the first row whose dates show whether day or month is first; None if none does.
 
-    None if none does, of columns of which it is still open.
+    Only columns count for which this is not known yet.
     """
     cells, rows = table.cells, list[int]()
     if not cells.texts:
@@ -313,17 +310,17 @@ def first_order_row(table: TableRows) -> int | None:
             continue
         showing = (
             row
-            for row, place in enumerate(cells.text[:, j].tolist())
-            if place != NO_TEXT and first_order((cells.texts[place],))
+            for row, index in enumerate(cells.text[:, j].tolist())
+            if index != NO_TEXT and first_order((cells.texts[index],))
         )
         rows += islice(showing, 1)
     return min(rows, default=None)
 
 
 def _with_runs(table: TableRows) -> tuple[Schema, dict[int, int]]:
-    """Return a settled schema that has counted what is none of its columns' categories.
+    """Return the settled schema after rows, and the columns that are no longer of categories.
 
-    Beside it, the columns that have become others, and the row with which each has.
+    The latter are index -> row with which the column has changed.
     """
     columns, changes = list(table.schema.columns), dict[int, int]()
     for k, runs in _runs(table).items():
@@ -334,7 +331,7 @@ def _with_runs(table: TableRows) -> tuple[Schema, dict[int, int]]:
 
 
 def _runs(table: TableRows) -> dict[int, NDArray[np.int64]]:
-    """Return `Column.run` after each row (n,), of the columns in which the rows change it."""
+    """Return index -> `Column.run` after each row (n,), of the columns in which it changes."""
     columns = table.schema.columns
     watched = [
         (columns[k], k, j) for k in columns.categorical if (j := table.places[k]) is not None
@@ -342,10 +339,10 @@ def _runs(table: TableRows) -> dict[int, NDArray[np.int64]]:
     may_change = any(column.run for column, _, _ in watched)
     if not may_change and not _may_change(table.cells, [j for _, _, j in watched]):
         return {}
-    left, changed = table.read, dict[int, NDArray[np.int64]]()
+    cells, changed = table.read, dict[int, NDArray[np.int64]]()
     for column, k, j in watched:
-        others = uncategorised(column, left, j)
-        present = (left.text[:, j] != NO_TEXT) | ~np.isnan(left.numbers[:, j])
+        others = uncategorised(column, cells, j)
+        present = (cells.text[:, j] != NO_TEXT) | ~np.isnan(cells.numbers[:, j])
         runs = _run_lengths(others[present], column.run)[np.cumsum(present)]
         if (runs != column.run).any():
             changed[k] = runs
@@ -353,28 +350,31 @@ def _runs(table: TableRows) -> dict[int, NDArray[np.int64]]:
 
 
 def _run_lengths(others: NDArray[np.bool_], run: int) -> NDArray[np.int64]:
-    """Return the length (n + 1,) of the run before the first value and after each, up to `RUN`.
+    """Return the length (n + 1,) of the run before the first value and after each value.
 
-    A run that has reached that stays. run: before the first value. others: whether each continues.
+    A run of RUN values stays so.
+
+    others: (n,) whether each value continues the run.
+    run: the length before the first value.
     """
-    place = np.arange(len(others) + 1)
-    ended = np.maximum.accumulate(np.where([True, *~others], place, 0))
-    lengths = place - ended + np.where(ended == 0, run, 0)
+    index = np.arange(len(others) + 1)
+    ended = np.maximum.accumulate(np.where([True, *~others], index, 0))
+    lengths = index - ended + np.where(ended == 0, run, 0)
     return np.where(np.maximum.accumulate(lengths) >= RUN, RUN, lengths)
 
 
 def _may_change(cells: Cells, places: list[int]) -> bool:
-    """Return False, after a short look, if all values at these places are categories."""
+    """Return False if all values in these columns of the cells are clearly categories."""
     if not places:
         return False
     if not np.isnan(cells.numbers[:, places]).all():
         return True
-    texts = (cells.texts[place] for place in texts_in(cells, places))
-    return any(may_be_sentence(text) or text[:1] in _OF_NUMBERS for text in texts)
+    texts = (cells.texts[index] for index in texts_in(cells, places))
+    return any(may_be_sentence(text) or text[:1] in _NUMBER_BEGINNINGS for text in texts)
 
 
 def _with_late(schema: Schema, cells: Cells) -> Schema:
-    """Return a settled schema that knows the names that came."""
+    """Return the settled schema after cells with new names."""
     if not schema.open or cells.names is None or cells.names == schema.names:
         return schema
     known = {*schema.names, *schema.late}

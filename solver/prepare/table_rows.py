@@ -1,7 +1,7 @@
-"""Rows of a table, read once, as the numbers, codes and words that are learned.
+"""Encodes the rows of a table as the numbers, codes and words that are learned.
 
-What a settled table has no place for is learned by its words (`schema`): texts that a column of
-numbers cannot read, and values of a column of categories that has become another one.
+What a settled table has no column for is learned by its words (`schema`): texts that a column of
+numbers cannot read, and other values in a column that was of categories.
 """
 
 from collections.abc import Mapping, Sequence
@@ -35,27 +35,30 @@ from wolfstream.solver.prepare.schema import (
 
 
 class TableRows:
-    """Rows of a table, and what its columns make of them: whoever asks, each cell is read once.
+    """Rows of a table, whose cells are read at most once.
 
-    schema: of the columns. cells: the rows as they came. columns: of the schema, those that came
-    late last. places: where the cells have these; None where they lack one. changes: where rows
-    have made a column of categories another one, the row from which on it is that.
+    schema: of the table.
+    cells: the rows as they came.
+    columns: those of the schema, then those that came late.
+    places: index of each column in the cells; None if they lack it.
+    changes: index of a column -> the row from which on it is no longer of categories.
+
+    Raises Misfit for unknown names, if the schema refuses them.
     """
 
     def __init__(self, schema: Schema, cells: Cells) -> None:
-        """Raise Misfit for names that the schema lacks."""
         self.schema, self.cells = schema, cells
         self.columns: Sequence[Column] = schema.columns
         self.places = places_of(schema, cells)
         if schema.late:
-            place = {name: j for j, name in enumerate(cells.names or ())}
+            index = {name: j for j, name in enumerate(cells.names or ())}
             self.columns = [*schema.columns, *late_columns(schema)]
-            self.places = [*self.places, *(place.get(name) for name in schema.late)]
+            self.places = [*self.places, *(index.get(name) for name in schema.late)]
         self.changes: Mapping[int, int] = {}
-        self._read: Cells | None = None  # once it was asked for
+        self._read: Cells | None = None  # None before the first use
 
     def by(self, schema: Schema, changes: Mapping[int, int] | None = None) -> "TableRows":
-        """Return the rows for the schema that they have made. changes: see the class."""
+        """Return the rows by the schema after them; changes: as of the class."""
         if schema is self.schema and not changes:
             return self
         table = TableRows(schema, self.cells)
@@ -66,32 +69,32 @@ class TableRows:
 
     @property
     def plain(self) -> bool:
-        """Whether they are numbers, learned as they come."""
+        """Whether the rows have only numbers that are learned as they come."""
         return not self.cells.texts and self.schema.columns.plain
 
     @property
     def read(self) -> Cells:
-        """Cells whose numbers and texts are what the columns' kinds make of them."""
+        """The cells, with values read by the kinds of the columns."""
         if self._read is None:
             self._read = self.cells if self.plain else read(self.columns, self.cells, self.places)
         return self._read
 
     @cached_property
     def with_texts(self) -> list[int]:
-        """Those of the columns in which texts are left that were not read."""
+        """Indices of columns that still have texts after reading."""
         if not self.cells.texts:
             return []
-        left = (self.read.text != NO_TEXT).any(axis=0).tolist()
-        return [k for k, j in enumerate(self.places) if j is not None and left[j]]
+        has_text = (self.read.text != NO_TEXT).any(axis=0).tolist()
+        return [k for k, j in enumerate(self.places) if j is not None and has_text[j]]
 
     @cached_property
     def spilled(self) -> Cells | None:
-        """Cells with nothing but values that a settled table has no place for; None if none."""
+        """The values that a settled table has no column for, as cells; None if there are none."""
         return _spilled(self)
 
 
 def check(table: TableRows) -> None:
-    """Raise Misfit for a value that a table without preparation cannot take."""
+    """Raise Misfit for a text or missing value in a table that is not prepared."""
     schema, cells = table.schema, table.cells
     if not schema.strict:
         return
@@ -110,7 +113,7 @@ def check(table: TableRows) -> None:
 
 
 def encode(table: TableRows) -> Float64Array:
-    """Return rows that fit as numbers and codes, NaN where missing: (n, columns of the layout)."""
+    """Return rows as numbers and codes (n, columns of the layout), NaN where one is missing."""
     columns = table.schema.columns
     places = table.places[: len(columns)]
     if table.plain:
@@ -133,10 +136,10 @@ def encode(table: TableRows) -> Float64Array:
 
 
 def encoded_words(table: TableRows) -> Float64Array | None:
-    """Return the codes of the rows' words (n, MOST_CODES), as `words` has them; None without any.
+    """Return codes of the rows' words (n, MOST_CODES), as of `words`; None if none are learned.
 
-    They are those of columns of texts, of names that came late, and of texts that a settled table
-    has no place for.
+    The words are those of columns of texts, of names that came late, and of values that a settled
+    table has no column for.
     """
     schema = table.schema
     if not schema.wordy:
@@ -145,8 +148,8 @@ def encoded_words(table: TableRows) -> Float64Array | None:
     wordy = [k for k, c in enumerate(table.columns) if c.reading.wordy or k >= first_late]
     if schema.spilled and table.spilled is not None:
         others = sorted({*schema.columns.only_numbers, *schema.columns.changed})
-        rest = _words_of(table, others, table.spilled)
-        return _beside(_words_of(table, wordy, table.cells), rest)
+        spilled = _words_of(table, others, table.spilled)
+        return _joined(_words_of(table, wordy, table.cells), spilled)
     return _words_of(table, wordy, table.cells)
 
 
@@ -154,79 +157,79 @@ def _words_of(table: TableRows, which: Sequence[int], cells: Cells) -> Float64Ar
     return words([table.columns[k] for k in which], cells, [table.places[k] for k in which])
 
 
-def _beside(first: Float64Array, second: Float64Array) -> Float64Array:
-    """Return the codes of both, as far as there is room."""
+def _joined(first: Float64Array, second: Float64Array) -> Float64Array:
+    """Return the first MOST_CODES codes of both."""
     both = np.concatenate([first, second], axis=1)
     order = np.argsort(np.isnan(both), axis=1, kind="stable")[:, :MOST_CODES]
     return np.take_along_axis(both, order, axis=1)
 
 
 def _spilled(table: TableRows) -> Cells | None:
-    """See `TableRows.spilled`.
+    """Compute `TableRows.spilled`.
 
     These are texts that a column of numbers cannot read, and values that are no categories in a
-    column of these which has become another one.
+    column that was of categories.
     """
     cells, columns, places = table.cells, table.schema.columns, table.places
-    of_numbers = set(columns.only_numbers).intersection(table.with_texts)
-    if not of_numbers and not any(places[k] is not None for k in columns.changed):
+    unread = set(columns.only_numbers).intersection(table.with_texts)
+    if not unread and not any(places[k] is not None for k in columns.changed):
         return None
-    left = table.read
+    values = table.read
     text = np.full(cells.text.shape, NO_TEXT, cells.text.dtype)
     numbers = np.full(cells.numbers.shape, np.nan)
-    for k in of_numbers:
+    for k in unread:
         if (j := places[k]) is not None:
-            text[:, j] = left.text[:, j]
+            text[:, j] = values.text[:, j]
     for k in columns.changed:
         if (j := places[k]) is not None:
-            others = uncategorised(columns[k], left, j)
+            others = uncategorised(columns[k], values, j)
             others[: table.changes.get(k, 0)] = False
-            text[:, j] = np.where(others, left.text[:, j], NO_TEXT)
-            numbers[:, j] = np.where(others, left.numbers[:, j], np.nan)
+            text[:, j] = np.where(others, values.text[:, j], NO_TEXT)
+            numbers[:, j] = np.where(others, values.numbers[:, j], np.nan)
     if not (text != NO_TEXT).any() and np.isnan(numbers).all():
         return None
     return cells._replace(numbers=numbers, text=text)
 
 
-def uncategorised(column: Column, left: Cells, j: int) -> NDArray[np.bool_]:
-    """Return which values (n,) in the cells' column j are none that a column of categories expects.
+def uncategorised(column: Column, cells: Cells, j: int) -> NDArray[np.bool_]:
+    """Return which values (n,) of a column of categories are none.
 
-    These are numbers without codes of their own, and texts that are sentences beside its
-    categories. left: cells that were read.
+    These are numbers without codes of their own, and sentences.
+
+    column: of categories.
+    cells: after reading.
+    j: index of the column in the cells.
     """
-    numbers, texts = left.numbers[:, j], left.text[:, j]
+    numbers, texts = cells.numbers[:, j], cells.text[:, j]
     categories = [float(text) for text in column.texts if plain_number(text) is not None]
     others = ~np.isnan(numbers) & ~np.isin(numbers, categories)
-    for place in np.unique(texts).tolist():
-        if place != NO_TEXT and is_sentence(column, left.texts[place]):
-            others |= texts == place
+    for index in np.unique(texts).tolist():
+        if index != NO_TEXT and is_sentence(column, cells.texts[index]):
+            others |= texts == index
     return others
 
 
 class _TextCodes(NamedTuple):
-    """Codes of texts that have none of their own.
+    """Codes of texts without codes of their own."""
 
-    codes: of each text, then NaN for no text. place_of: the texts' places in there.
-    """
-
-    codes: Float64Array
-    place_of: Mapping[str, int]
+    codes: Float64Array  # (texts + 1,) of each text, then NaN for no text
+    index_of: Mapping[str, int]  # text -> index
 
 
 def _text_codes(cells: Cells) -> _TextCodes:
-    """Return the codes of the texts that are left in cells that were read."""
+    """Return the codes of the texts that remain in cells after reading."""
     codes = np.full(len(cells.texts) + 1, np.nan)
     if cells.texts:
-        for place in set(cells.text.ravel().tolist()):
-            if place != NO_TEXT:
-                codes[place] = code_of(cells.texts[place])
-    return _TextCodes(codes, {text: place for place, text in enumerate(cells.texts)})
+        for index in set(cells.text.ravel().tolist()):
+            if index != NO_TEXT:
+                codes[index] = code_of(cells.texts[index])
+    return _TextCodes(codes, {text: index for index, text in enumerate(cells.texts)})
 
 
 def _encode_column(
     column: Column, table: TableRows, j: int, codes: _TextCodes, X: Float64Array
 ) -> None:
-    """Write the cells' column j, which is learned, as numbers and codes to X (n, its columns)."""
+    """Write the cells' column j as numbers and codes to X (n, its columns)."""
     numbers = table.read.numbers[:, j]
     if column.moment:
         X[:, :MOMENT_COLUMNS] = moment_columns(numbers)
@@ -239,18 +242,15 @@ def _encode_column(
 
 
 def _codes(column: Column, cells: Cells, j: int, text_codes: _TextCodes) -> Float64Array:
-    """Return the codes (n,) of a column's texts in the cells' column j; NaN where one is missing.
-
-    cells: that were read.
-    """
-    codes, place_of = text_codes
+    """Return the codes (n,) of the texts in column j of read cells, NaN where one is missing."""
+    codes, index_of = text_codes
     own_codes = _own_codes(column.texts)
-    here = own_codes.keys() & place_of.keys()
-    places = [place_of[text] for text in here]
-    shared = codes[places]
-    codes[places] = [own_codes[text] for text in here]
+    texts = own_codes.keys() & index_of.keys()
+    indices = [index_of[text] for text in texts]
+    shared = codes[indices]
+    codes[indices] = [own_codes[text] for text in texts]
     column_codes = codes[cells.text[:, j]]
-    codes[places] = shared
+    codes[indices] = shared
     if not column.number and not column.moment:
         numbers = cells.numbers[:, j]
         for i in np.flatnonzero(~np.isnan(numbers)):

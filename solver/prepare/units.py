@@ -1,38 +1,38 @@
-"""Whether the unit of a column has changed, so that its numbers are two or ten times larger.
+"""Detects that the unit of a column has changed, so that its numbers are two or ten times as large.
 
-Where it has, the differences of successive values change their size at once and for good, whatever
-the column's mean, trend or periods are. Page's sums (CUSUM, 1954) watch the logarithms
-l = log |x - x before| of differences that are not zero, each against its running mean m:
+A change of units changes the size of the differences of successive values at once and for good,
+whatever the column's mean, trend or periods are. CUSUM tests (Page 1954) watch the logarithms
+l = log |x - x before| of differences that are not zero against their running mean m:
 
     S+ <- max(0, S+ + (l - m) - DRIFT),   S- <- max(0, S- - (l - m) - DRIFT)
 
-DRIFT is half of log 2: changes by less than a factor of 1.4 never add up. l - m counts up to
-+-CLIP, so that an outlier says little. A sum beyond
+DRIFT is half of log 2: changes by less than a factor of 1.4 never add up. l - m is clipped at
++-CLIP, so that an outlier counts little. A sum beyond
 
     BOUND (1 + alarms) s^2 / (2 DRIFT)
 
 raises an alarm: independent logarithms of variance s^2 exceed it about once in e^BOUND values. s^2
-is at least LEAST, for columns that nearly always move by the same, and at least what means of BLOCK
-logarithms show, for those whose logarithms depend on each other.
+is at least LEAST, for columns that nearly always move by the same amount, and at least what means
+of BLOCK logarithms show, for columns whose logarithms depend on each other.
 
 A column whose spread comes and goes raises alarms, too, though its unit stays: rows of one class
-after another, nights, bursts. So an alarm is believed only
+after another, nights, bursts. So an alarm is accepted only
 
-- of a column that raised none for CALM differences: units change rarely, phases again and again;
-- and where values moved as their differences did. In a unit c times as small, mean m and deviation
+- if the column raised none for CALM differences: units change rarely, but phases alternate;
+- and if values changed as their differences did. In a unit c times as small, mean m and deviation
   s are c times as large. With m and s of the values until the sum was last zero, m' and s' of those
   since it was last below a quarter of the bound, and c = s' / s,
 
       |m' - c m| <= OFF c sqrt(s^2 + m^2 / 2),   c for S+ and 1 / c for S- at least LEAST_FACTOR;
 
-  the second term is for the error of c. A phase with a mean of its own is refused, and one whose
-  spread is that of all values before. Where it does not hold within PATIENCE values, the alarm is
-  dismissed.
+  the second term allows for the error of c. This rejects a phase with a mean of its own, and one
+  whose spread is that of all values before. If it does not hold within PATIENCE values, the alarm
+  is dismissed.
 
-Mean and deviation are then m' and s'. The logarithms' own mean and variance begin again with each
-alarm, which makes the next one less credible. Twice as large or small takes about 100 values, ten
-times about 20. Units that move zero as well, as Fahrenheit does, look like a phase, and are met as
-slowly, unless values are so far off that `scale` begins again by itself.
+Mean and deviation then become m' and s'. The mean and variance of the logarithms restart with each
+alarm, and the next alarm needs a larger sum. A factor of two is detected after about 100 values, a
+factor of ten after about 20. A change that also moves zero, such as from Celsius to Fahrenheit,
+looks like a phase and is followed slowly, unless values are so far off that `scale` restarts.
 """
 
 import math
@@ -50,38 +50,30 @@ CLIP = math.log(8.0)
 BOUND = 20.0
 LEAST = 1.0
 BLOCK = 32.0
-# Logarithms before any sum, and those over which mean and variance run.
+# Number of logarithms before the sums begin, and over which mean and variance run.
 FIRST, HORIZON = 64.0, 10_000.0
 CALM, PATIENCE, OFF = 1000.0, 256.0, 0.5
 LEAST_FACTOR = math.sqrt(2.0)
 
 
 class Differences(NamedTuple):
-    """What is known about the differences in d columns, in arrays that are updated in place.
+    """Statistics of the differences in d columns, in arrays that are updated in place."""
 
-    last: (d,) the value before. logarithms, mean, square: (d,) how many logarithms, their mean and
-    mean squared deviation. block_count, block_mean: (d,) of the present block. blocks, between:
-    (d,) how many blocks there were, and the mean squared deviation of their means. alarms: (d,)
-    how many were raised. excess: (2, d) the sums S+ and S-. since_count, since_mean, since_square:
-    (2, d) of the values since each sum was last small. before_mean, before_square: (2, d) of those
-    until it was last zero.
-    """
-
-    last: Float64Array
-    logarithms: Float64Array
-    mean: Float64Array
-    square: Float64Array
-    block_count: Float64Array
-    block_mean: Float64Array
-    blocks: Float64Array
-    between: Float64Array
-    alarms: Float64Array
-    excess: Float64Array
-    since_count: Float64Array
-    since_mean: Float64Array
-    since_square: Float64Array
-    before_mean: Float64Array
-    before_square: Float64Array
+    last: Float64Array  # (d,) the value before
+    logarithms: Float64Array  # (d,) number of logarithms
+    mean: Float64Array  # (d,) their mean
+    square: Float64Array  # (d,) their mean squared deviation
+    block_count: Float64Array  # (d,) number of logarithms in the present block
+    block_mean: Float64Array  # (d,) their mean
+    blocks: Float64Array  # (d,) number of blocks
+    between: Float64Array  # (d,) mean squared deviation of their means
+    alarms: Float64Array  # (d,) number of alarms
+    excess: Float64Array  # (2, d) the sums S+ and S-
+    since_count: Float64Array  # (2, d) number of values since each sum was last small
+    since_mean: Float64Array  # (2, d) their mean
+    since_square: Float64Array  # (2, d) their mean squared deviation
+    before_mean: Float64Array  # (2, d) mean of the values until each sum was last zero
+    before_square: Float64Array  # (2, d) their mean squared deviation
 
 
 def no_differences(d: int) -> Differences:
@@ -96,16 +88,19 @@ def differences_arrays(name: str, differences: Differences) -> dict[str, NDArray
 
 
 def differences_from_arrays(name: str, arrays: Mapping[str, NDArray[Any]]) -> Differences:
-    """Return a copy of what `differences_arrays` named so."""
+    """Return a copy of what `differences_arrays` returned for this name."""
     return Differences(*(np.array(arrays[f"{name}{field}"]) for field in Differences._fields))
 
 
 @inner
 def unit_changed(of: Differences, j: int, x: float, mean: float, square: float) -> int:
-    """Take the next value of column j in; 0 or 1 if that sum says that the unit changed, else -1.
+    """Include the next value of a column; return the sum that detects a change of its unit, or -1.
 
-    mean, square: of the values so far. Those since the change are in `since_count`, `since_mean`
-    and `since_square` until the next call.
+    of: is updated. After a change, since_count, since_mean and since_square are those of the values
+        since then until the next call.
+    j: the column.
+    x: the value.
+    mean, square: mean and mean squared deviation of the column before.
     """
     size = abs(x - of.last[j])
     first = of.logarithms[j] == 0.0 and of.since_count[0, j] == 0.0
@@ -128,11 +123,11 @@ def unit_changed(of: Differences, j: int, x: float, mean: float, square: float) 
         if of.excess[s, j] == 0.0:
             of.before_mean[s, j], of.before_square[s, j] = mean, square
         if of.excess[s, j] > bound:
-            believed = of.logarithms[j] >= CALM
-            alike = _values_moved_alike(of, s, j)
-            if alike or not believed or of.since_count[s, j] >= PATIENCE:
-                _begin_again(of, j)
-                return s if believed and alike else -1
+            accepted = of.logarithms[j] >= CALM
+            scaled = _values_are_scaled(of, s, j)
+            if scaled or not accepted or of.since_count[s, j] >= PATIENCE:
+                _restart(of, j)
+                return s if accepted and scaled else -1
         if of.excess[s, j] < 0.25 * bound:
             of.since_count[s, j] = 0.0
         else:
@@ -142,8 +137,8 @@ def unit_changed(of: Differences, j: int, x: float, mean: float, square: float) 
 
 
 @inner
-def _values_moved_alike(of: Differences, s: int, j: int) -> bool:
-    """Whether the values since a change may be those before it, in another unit."""
+def _values_are_scaled(of: Differences, s: int, j: int) -> bool:
+    """Return whether the values since a change may be those before it in another unit."""
     before, since = math.sqrt(of.before_square[s, j]), math.sqrt(of.since_square[s, j])
     more, less = (since, before) if s == 0 else (before, since)
     if more < LEAST_FACTOR * less:
@@ -154,8 +149,8 @@ def _values_moved_alike(of: Differences, s: int, j: int) -> bool:
 
 
 @inner
-def _begin_again(of: Differences, j: int) -> None:
-    """Count an alarm of column j."""
+def _restart(of: Differences, j: int) -> None:
+    """Count an alarm of column j, and restart its logarithms and sums."""
     of.alarms[j] += 1.0
     of.logarithms[j] = of.block_count[j] = 0.0
     of.excess[0, j] = of.excess[1, j] = 0.0
@@ -188,9 +183,9 @@ def _take_logarithm(of: Differences, j: int, log: float, calm: bool) -> None:
 
 @inner
 def _take_into_block(of: Differences, j: int, log: float, calm: bool) -> None:
-    """Take a logarithm into the block of column j; at its end, compare it with the mean.
+    """Include a logarithm in the block of column j; at its end, compare it with the mean.
 
-    Unless that is not `calm`: a block at whose end a sum is large may be one of another unit.
+    calm: whether the sums are small; else the block may be of another unit and is not compared.
     """
     if of.block_count[j] == 0.0:
         of.block_mean[j] = 0.0

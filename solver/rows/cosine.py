@@ -1,4 +1,4 @@
-"""The cosine of the numbers of rows, in a form that compiles to vector instructions."""
+"""A cosine that compiles to vector instructions."""
 
 import math
 
@@ -6,7 +6,7 @@ import numpy as np
 
 from wolfstream.solver.compiled import inner
 
-# Of an argument, in turns.
+# The turns of one radian.
 TURN = 0.5 / math.pi
 # Taylor coefficients of sin(2 pi t): (-1)^k (2 pi)^(2 k + 1) / (2 k + 1)!.
 _TERMS = tuple(

@@ -17,11 +17,14 @@ from wolfstream.solver.rows.sample_weights import Weights, joined_weights, weigh
 from wolfstream.solver.rows.slots import rows_nbytes
 
 
-class FirstPart(NamedTuple):
-    """Consecutive samples: rows, class numbers or targets (n,), and their weights."""
+class SamplePart(NamedTuple):
+    """n consecutive samples."""
 
+    # (n, d).
     X: Matrix
+    # (n,) class numbers or targets.
     y: NDArray[Any]
+    # (n,) or None.
     weight: Weights
 
 
@@ -32,6 +35,7 @@ class FirstSamples:
     far. At the last of the ends it has settled, and the samples are dropped. These points are
     counts of samples, so the division of a stream into calls does not matter.
 
+    ends: counts of samples.
     settles_by_one: whether the learner settles something on the first sample alone, which is then
         learned apart from the second.
     """
@@ -40,7 +44,7 @@ class FirstSamples:
         self._ends = ends
         self._least = 1 if settles_by_one else 2
         self._seen = 0
-        self._kept: FirstPart | None = None
+        self._kept: SamplePart | None = None
 
     @property
     def settled(self) -> bool:
@@ -57,23 +61,23 @@ class FirstSamples:
 
     def parts(
         self, X: Matrix, y: NDArray[Any], weight: Weights = None
-    ) -> Iterator[tuple[slice, FirstPart]]:
-        """Yields slices of a call with their samples; each is learned, then passed to `keep`."""
+    ) -> Iterator[tuple[slice, SamplePart]]:
+        """Yield slices of a call with their samples; each is learned, then passed to `keep`."""
         start = 0
         while start < len(y):
             stop = len(y)
             if not self.settled:
                 stop = min(stop, start + self._next_start() - self._seen)
             part = slice(start, stop)
-            yield part, FirstPart(take_rows(X, part), y[part], weights_of(weight, part))
+            yield part, SamplePart(take_rows(X, part), y[part], weights_of(weight, part))
             start = stop
 
-    def keep(self, part: FirstPart) -> FirstPart | None:
-        """Keep a part that was learned; returns all samples where the learner starts again."""
+    def keep(self, part: SamplePart) -> SamplePart | None:
+        """Keep a part that was learned; returns all samples if the learner is to start again."""
         if self.settled:
             return None
         parts = [part] if self._kept is None else [self._kept, part]
-        kept = FirstPart(
+        kept = SamplePart(
             concatenate_rows([part.X for part in parts]),
             np.concatenate([part.y for part in parts]),
             joined_weights([(part.weight, len(part.y)) for part in parts]),
@@ -85,7 +89,7 @@ class FirstSamples:
         return kept if starts_again else None
 
     def settle(self) -> None:
-        """End the settling without more samples."""
+        """Settle now, without more samples."""
         self._seen, self._kept = max(self._ends), None
 
     def _next_start(self) -> int:
@@ -94,7 +98,7 @@ class FirstSamples:
         return min(max(self._least, 1 << self._seen.bit_length()), *ahead)
 
     def state(self, prefix: str) -> dict[str, NDArray[Any]]:
-        """Return the arrays that `restore` needs, under names that begin with the prefix."""
+        """Return the arrays that `restore` needs; their names begin with the prefix."""
         arrays: dict[str, NDArray[Any]] = {f"{prefix}seen": np.array([self._seen], np.int64)}
         if self._kept is not None:
             X, y, weight = self._kept
@@ -103,10 +107,10 @@ class FirstSamples:
         return arrays
 
     def restore(self, prefix: str, state: Mapping[str, NDArray[Any]]) -> None:
-        """Continue from a state."""
+        """Continue from what `state` returned for the same prefix."""
         self._seen = int(state[f"{prefix}seen"][0])
         rows, name = rows_from_arrays(f"{prefix}rows", state), f"{prefix}y_weight"
         weight = np.array(state[name]) if name in state else None
         self._kept = None
         if rows is not None:
-            self._kept = FirstPart(rows, np.array(state[f"{prefix}y"]), weight)
+            self._kept = SamplePart(rows, np.array(state[f"{prefix}y"]), weight)

@@ -21,17 +21,16 @@ class SparseRows(NamedTuple):
 
     Rows are selected by their extents, so that all selections share one heap. The heap may also
     contain nonzeros that belong to no row.
-
-    start, stop: (n,) int64.
-    indices: (heap,) int32 feature numbers, strictly ascending within a row.
-    values: (heap,) float64, none of them zero.
-    width: number of features; no result depends on it.
     """
 
+    # (n,).
     start: NDArray[np.int64]
     stop: NDArray[np.int64]
+    # (heap,) feature numbers, strictly ascending within a row.
     indices: NDArray[np.int32]
+    # (heap,), none of them zero.
     values: Float64Array
+    # The number of features; no result depends on it.
     width: int
 
 
@@ -41,11 +40,16 @@ Matrix: TypeAlias = Float64Array | SparseRows
 def sparse_from_csr(
     data: ArrayLike, indices: ArrayLike, indptr: ArrayLike, n_features: int
 ) -> SparseRows:
-    """Copy a CSR matrix of finite values; row i is data, indices[indptr[i]:indptr[i + 1]].
+    """Return a copy of a CSR matrix.
 
-    A row's entries may have any order; equal indices are summed and zeros dropped. Raises
-    ValueError for inconsistent arrays, for an index outside [0, n_features) and for more than
-    2^31 - 1 features.
+    data: (nonzeros,) finite values. Those of row i are [indptr[i], indptr[i + 1]), in any order;
+        values of equal indices are summed, and zeros dropped.
+    indices: (nonzeros,) feature numbers.
+    indptr: (n + 1,).
+    n_features: the number of features.
+
+    Raises ValueError for inconsistent arrays, for an index outside [0, n_features) and for more
+    than 2^31 - 1 features.
     """
     value, column, ends = np.asarray(data, np.float64), np.asarray(indices), np.asarray(indptr)
     _check_csr(value, column, ends, n_features)
@@ -88,14 +92,14 @@ def n_rows(X: Matrix) -> int:
 
 
 def n_nonzeros(X: Matrix) -> int:
-    """Return the number of stored entries; of dense rows that of all entries."""
+    """Return the number of stored entries; for dense rows, that of all entries."""
     return int((X.stop - X.start).sum()) if isinstance(X, SparseRows) else X.size
 
 
 def largest_feature(X: SparseRows) -> int:
     """Return the largest feature number that occurs in a row, -1 if all rows are empty."""
-    held = X.stop > X.start
-    return int(X.indices[X.stop[held] - 1].max()) if held.any() else -1
+    filled = X.stop > X.start
+    return int(X.indices[X.stop[filled] - 1].max()) if filled.any() else -1
 
 
 def feature_values(X: Matrix, feature: int) -> Float64Array:
@@ -108,7 +112,7 @@ def feature_values(X: Matrix, feature: int) -> Float64Array:
 
 
 def first_features(X: SparseRows, count: int) -> SparseRows:
-    """Return the rows with the features below number `count` only; the heap is shared."""
+    """Return the rows with the first `count` features only; the heap is shared."""
     below = np.concatenate([[0], np.cumsum(X.indices < count)])
     return X._replace(stop=X.start + below[X.stop] - below[X.start], width=min(X.width, count))
 
@@ -131,7 +135,10 @@ def row_keys(X: Matrix) -> list[bytes]:
 
 
 def concatenate_rows(parts: Sequence[Matrix]) -> Matrix:
-    """Return copies of the rows of all parts; raises TypeError unless they are of one kind."""
+    """Return copies of the rows of all parts, one after another.
+
+    Raises TypeError unless all are dense or all sparse.
+    """
     for part in parts[1:]:
         check_same_kind(parts[0], part)
     packed = [compact(part) for part in parts if isinstance(part, SparseRows)]
@@ -157,15 +164,15 @@ def check_same_kind(first: Matrix, other: Matrix) -> None:
 
 
 def origin_of(X: Matrix) -> Float64Array:
-    """Return a copy of the first row, by which dense rows are shifted; empty for sparse rows.
+    """Return a copy of the first row, by which dense rows are shifted.
 
-    A shift would make sparse rows dense.
+    It is empty for sparse rows, which a shift would make dense.
     """
     return np.empty(0) if isinstance(X, SparseRows) else X[0].copy()
 
 
 def square_norms(X: Matrix) -> Float64Array:
-    """||x||^2 of each row, (n,)."""
+    """Return ||x||^2 of each row, (n,)."""
     squares = np.empty(n_rows(X))
     if isinstance(X, SparseRows):
         _square_norms(X, squares)
@@ -175,7 +182,7 @@ def square_norms(X: Matrix) -> Float64Array:
 
 
 def rows_to_arrays(name: str, X: Matrix) -> dict[str, NDArray[Any]]:
-    """Return copies of the rows as named arrays: one if dense, those of CSR if sparse."""
+    """Return copies of the rows as arrays: `name` if dense, those of CSR if sparse."""
     if not isinstance(X, SparseRows):
         return {name: X.copy()}
     data, indices, indptr = to_csr(X)
@@ -188,7 +195,7 @@ def rows_to_arrays(name: str, X: Matrix) -> dict[str, NDArray[Any]]:
 
 
 def rows_from_arrays(name: str, arrays: Mapping[str, NDArray[Any]]) -> Matrix | None:
-    """Return a copy of the rows that `rows_to_arrays` named so, None if there are none."""
+    """Return a copy of the rows of which `rows_to_arrays` made the arrays; None if it did not."""
     if name in arrays:
         return np.array(arrays[name])
     if f"{name}_indptr" not in arrays:
@@ -200,7 +207,7 @@ def rows_from_arrays(name: str, arrays: Mapping[str, NDArray[Any]]) -> Matrix | 
 
 
 def compact(X: SparseRows, room: int = 0) -> SparseRows:
-    """Return the rows with a heap of their own, with `room` unused places after the nonzeros."""
+    """Return the rows with a heap of their own, with `room` unused entries at its end."""
     stop = np.cumsum(X.stop - X.start)
     start = stop - (X.stop - X.start)
     heap = (int(stop[-1]) if len(stop) else 0) + room

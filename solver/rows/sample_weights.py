@@ -1,4 +1,4 @@
-"""Sample weights: how much each sample counts, (n,) float64 > 0, or None if all count 1."""
+"""Sample weights, (n,) float64 > 0, or None if all are 1."""
 
 from collections.abc import Sequence
 
@@ -16,7 +16,7 @@ def weights_of(weight: Weights, part: slice | NDArray[np.int64]) -> Weights:
 
 
 def as_numbers(weight: Weights, n: int) -> Float64Array:
-    """Return n weights as an array that compiled functions take."""
+    """Return the n weights as an array, as compiled functions need them."""
     if weight is not None:
         return weight
     ones = np.empty(n)
@@ -25,7 +25,10 @@ def as_numbers(weight: Weights, n: int) -> Float64Array:
 
 
 def joined_weights(parts: Sequence[tuple[Weights, int]]) -> Weights:
-    """Return the weights of parts one after another, each given with its number of samples."""
+    """Return the weights of parts one after another; None if all are 1.
+
+    parts: the weights of each part, and its number of samples.
+    """
     if all(weight is None for weight, _ in parts):
         return None
     return np.concatenate([as_numbers(weight, n) for weight, n in parts])

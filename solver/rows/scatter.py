@@ -1,4 +1,4 @@
-"""The scatter of rows around their mean, computed without overflow and without loss of digits."""
+"""The scatter of rows around their mean, without overflow or loss of digits."""
 
 import numpy as np
 
@@ -6,11 +6,13 @@ from wolfstream.solver.rows.matrix import Matrix, SparseRows, compact, n_rows
 
 
 def scatter(X: Matrix) -> tuple[float, float]:
-    """sum_i ||x_i - mean||^2 = S scale^2 of n > 0 rows; returns (S, scale).
+    """Return (S, scale) with sum_i ||x_i - mean||^2 = S scale^2; (0, 0) if all rows are equal.
 
     The first row is subtracted from all rows, so that a common offset costs no digits. The entries
-    are then divided by scale, the largest of them, so that nothing overflows. Returns (0, 0) where
-    all rows are equal. Sparse rows take O(nonzeros log nonzeros).
+    are then divided by scale, the largest of them, so that nothing overflows. For sparse rows the
+    time is O(nonzeros log nonzeros).
+
+    X: (n, d) rows, n > 0.
     """
     if isinstance(X, SparseRows):
         return _sparse_scatter(X)
@@ -23,7 +25,7 @@ def scatter(X: Matrix) -> tuple[float, float]:
 
 
 def _sparse_scatter(X: SparseRows) -> tuple[float, float]:
-    """Return the scatter feature by feature; rows without an entry count together."""
+    """Return the scatter of sparse rows; a feature's rows without an entry are one term."""
     packed, n = compact(X), n_rows(X)
     if not len(packed.indices):
         return 0.0, 0.0

@@ -1,7 +1,7 @@
-"""Rows in slots that are overwritten, while published views go on reading the old ones.
+"""Rows in slots that are overwritten, while published views continue to read the old rows.
 
 Sparse rows share one heap, which is only appended to; when it is full, the rows move to a new
-one. A selection of rows keeps the heap that it was taken from.
+one. A selection of rows keeps the heap from which it was taken.
 """
 
 from typing import Any
@@ -13,11 +13,15 @@ from wolfstream.solver.rows.matrix import Matrix, SparseRows, compact, n_nonzero
 
 
 def put_rows(X: Matrix, filled: int, slots: NDArray[np.int64], new: Matrix) -> tuple[Matrix, int]:
-    """Write new rows to slots of X; returns the matrix and the filled length of its heap.
+    """Write new rows to slots; returns the matrix and the filled length of its heap.
 
-    Nonzeros are appended after `filled`. A full heap is replaced by a new one of twice the size
-    that the rows need, so that the nonzeros of overwritten rows stay below half of it. Selections
-    that share the old heap do not change.
+    A full heap is replaced by one of twice the size that the rows need, so that the nonzeros of
+    overwritten rows take less than half of it. Selections that share the old heap do not change.
+
+    X: the rows of all slots.
+    filled: the filled length of its heap.
+    slots: (n,).
+    new: (n, d) their rows.
     """
     if not isinstance(X, SparseRows) or not isinstance(new, SparseRows):
         assert not isinstance(X, SparseRows)
@@ -38,7 +42,7 @@ def put_rows(X: Matrix, filled: int, slots: NDArray[np.int64], new: Matrix) -> t
 
 
 def grown_rows(X: Matrix, length: int) -> Matrix:
-    """Return the rows in new arrays for `length` rows, with zero rows added; a heap is shared."""
+    """Return a copy of the rows with zero rows appended up to a length; a heap is shared."""
     if isinstance(X, SparseRows):
         return X._replace(start=grown(X.start, length), stop=grown(X.stop, length))
     return grown(X, length)

@@ -3,7 +3,7 @@
 The block is indexed by feature once. A frequent feature becomes a dense line as long as the block,
 and a nonzero of another row adds a multiple of that line in vector registers. A rare feature
 becomes a list of its rows. The lines of the frequent features fit into the second-level cache, and
-rare features, which texts have many of, cost no more than their nonzeros.
+rare features, of which texts have many, cost no more than their nonzeros.
 """
 
 from typing import NamedTuple
@@ -15,8 +15,8 @@ from wolfstream.solver.arrays import FloatArray
 from wolfstream.solver.compiled import compiled_allocating, inner, inner_allocating, larger, smaller
 from wolfstream.solver.rows.matrix import SparseRows
 
-# An entry of a list costs about as much as this many places of a line.
-_LINE_PLACES_PER_ENTRY = 32
+# An entry of a list costs about as much as this many entries of a line.
+_LINE_ENTRIES_PER_LIST_ENTRY = 32
 _FEWEST_FOR_A_LINE = 4
 _NONE = -1
 # The number of rows whose products are transposed together: one cache line.
@@ -24,22 +24,20 @@ _ROWS_AT_ONCE = 16
 
 
 class BlockIndex(NamedTuple):
-    """A block of B rows, indexed by feature.
+    """A block of B rows, indexed by feature."""
 
-    page, place, bits: feature f has the number place[page[f >> bits] + f mod 2^bits], -1 where no
-        row has it. The last page is empty and is used for all larger features. Both tables have
-        about sqrt(largest feature * nonzeros) places, so that a lookup is cheap however many
-        features or nonzeros there are.
-    line: (F, B) the values of the features with the numbers 0, ..., F - 1.
-    first: feature F + r has the entries [first[r], first[r + 1]) of `row` and `value`.
-    row, value: numbers of the block's rows, and their values.
-    """
-
+    # Feature f has the number place[page[f >> bits] + f mod 2^bits], -1 if no row has it. The last
+    # page is empty and is used for all larger features. Both tables have about
+    # sqrt(largest feature * nonzeros) entries, so that a lookup is fast with any number of features
+    # or nonzeros.
     page: NDArray[np.uint32]
     place: NDArray[np.int32]
     bits: int
+    # (F, B) the values of the features with the numbers 0, ..., F - 1.
     line: FloatArray
+    # Feature F + r has the entries [first[r], first[r + 1]) of `row` and `value`.
     first: NDArray[np.int64]
+    # Numbers of the block's rows, and their values.
     row: NDArray[np.uint32]
     value: FloatArray
 
@@ -48,11 +46,17 @@ class BlockIndex(NamedTuple):
 def index_block(
     X: SparseRows, omitted: NDArray[np.bool_], scale: float, like: FloatArray
 ) -> BlockIndex:
-    """Index scale * X in the precision of `like`; rows flagged in `omitted` count as zero."""
+    """Return an index of scale * X.
+
+    X: B rows.
+    omitted: (B,) rows that count as zero.
+    scale: a factor.
+    like: an array of the index's precision.
+    """
     B = len(X.start)
     page, place, bits = _pages(X, omitted)
     count, features = _number_features(X, omitted, page, place, bits)
-    enough = larger(_FEWEST_FOR_A_LINE, B // _LINE_PLACES_PER_ENTRY)
+    enough = larger(_FEWEST_FOR_A_LINE, B // _LINE_ENTRIES_PER_LIST_ENTRY)
     frequent = 0
     for f in range(features):
         frequent += 1 if count[f] >= enough else 0
@@ -86,7 +90,7 @@ def index_block(
 def _pages(
     X: SparseRows, omitted: NDArray[np.bool_]
 ) -> tuple[NDArray[np.uint32], NDArray[np.int32], int]:
-    """Return empty tables, with a page wherever the rows have a feature."""
+    """Return tables without numbers, with a page wherever the rows have a feature."""
     nonzeros, largest = 0, 0
     for i in range(len(X.start)):
         if X.stop[i] > X.start[i] and not omitted[i]:
@@ -120,7 +124,7 @@ def _number_features(
     place: NDArray[np.int32],
     bits: int,
 ) -> tuple[NDArray[np.int64], int]:
-    """Number the features in order of appearance; returns the rows of each, and how many."""
+    """Number the features by appearance; returns the rows of each feature, and their number."""
     count = np.empty(len(place), np.int64)
     for number in range(len(place)):
         count[number] = 0
@@ -157,7 +161,7 @@ def _fill(index: BlockIndex, X: SparseRows, omitted: NDArray[np.bool_], scale: f
 
 @inner
 def _place(page: NDArray[np.uint32], bits: int, feature: int) -> np.uint64:
-    """Return the place of the feature's number. An unsigned index never counts from the end."""
+    """Return the index of the feature's number; unsigned, because -1 would count from the end."""
     p = smaller(np.uint64(feature) >> np.uint64(bits), np.uint64(len(page) - 1))
     mask = (np.uint64(1) << np.uint64(bits)) - np.uint64(1)
     return np.uint64(page[p]) + (np.uint64(feature) & mask)
@@ -175,7 +179,15 @@ def sparse_product(
 ) -> None:
     """out[i, j] = (indexed row i)'(scale * right row j) + left_term[i] + right_term[j].
 
-    Rows flagged in `omitted` count as zero. Sums are taken in the precision of `out`.
+    Sums are computed in the precision of `out`.
+
+    index: of B rows.
+    left_term: (B,).
+    right: n rows.
+    omitted: (n,) right rows that count as zero.
+    scale: a factor.
+    right_term: (n,).
+    out: (B, n), the result.
     """
     B, n = out.shape
     longest = 0
@@ -207,7 +219,7 @@ def _add_rare(
     number: NDArray[np.uint32],
     factor: FloatArray,
 ) -> int:
-    """Add the contributions of row j's rare features; list the frequent ones and their factors."""
+    """Add the terms of row j's rare features; write the frequent ones and their factors."""
     frequent = len(index.line)
     lines = 0
     for t in range(right.start[j], right.stop[j]):

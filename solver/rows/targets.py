@@ -1,4 +1,4 @@
-"""The scale of regression targets: learners of numbers learn z = (y - centre) / unit.
+"""The scale of regression targets: learners learn z = (y - centre) / unit.
 
 The centre and unit are the mean and standard deviation of a stream's first 128 targets, or of all
 targets of a batch; a learner's parameters are those of z. In units of y, where ASSET's model is
@@ -27,7 +27,7 @@ class TargetScale(NamedTuple):
 
 
 def target_scale(y: Float64Array) -> TargetScale:
-    """Return the mean and standard deviation of targets; 1 where all are equal.
+    """Return the mean and standard deviation of targets (n,), the latter 1 if all are equal.
 
     Nothing overflows for targets up to 1e100.
     """

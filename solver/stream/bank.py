@@ -1,6 +1,8 @@
-"""The bank of adaptive learners, begun with the first rows; it listens to other heads.
+"""The bank of adaptive learners as a learner of a head; it takes the votes of other heads.
 
-Trees join its answers (`tree_experts`) where rows come as they were before they were scaled.
+The first rows decide whether it is a bank of dense or sparse rows, and of how many columns. Trees
+join its predictions (`tree_experts`) where unscaled rows are given, and then what the labels just
+before a row add (`label_past`).
 """
 
 from collections.abc import Mapping, Sequence
@@ -10,7 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from wolfstream.solver.adaptive.classifier import AdaptiveClassifier
-from wolfstream.solver.adaptive.gradients import class_gradient, value_gradient
+from wolfstream.solver.adaptive.gradients import Gradient, class_gradient, value_gradient
 from wolfstream.solver.adaptive.late_texts import with_experts
 from wolfstream.solver.adaptive.learners import Learners
 from wolfstream.solver.adaptive.regressor import AdaptiveRegressor, predict_values
@@ -21,15 +23,14 @@ from wolfstream.solver.adaptive.target_scale import Units
 from wolfstream.solver.adaptive.view import ClassView, joined, predict_classes
 from wolfstream.solver.arrays import Float64Array
 from wolfstream.solver.prepare.kinds.words import MOST_CODES
+from wolfstream.solver.rows.head_rows import RawRows
 from wolfstream.solver.rows.matrix import Matrix, SparseRows, take_rows
 from wolfstream.solver.rows.sample_weights import Weights, as_numbers, weights_of
-from wolfstream.solver.rows.seen import RawRows
 from wolfstream.solver.stream.class_weights import ClassWeight, ClassWeights, WeightedAnswers
 from wolfstream.solver.stream.label_past import LabelPast, PastView
 from wolfstream.solver.stream.labels import Label
 from wolfstream.solver.stream.parameters import Task, Temporal
-from wolfstream.solver.stream.placed import PlacedAnswers
-from wolfstream.solver.stream.reasons import Gradient
+from wolfstream.solver.stream.temporal_answers import TemporalAnswers
 from wolfstream.solver.stream.tree_experts import MOST_COLUMNS, TreeExperts, TreesView
 from wolfstream.solver.stream.tree_mixing import ClassMixing, ValueMixing
 from wolfstream.solver.stream.value_head import Values
@@ -56,7 +57,7 @@ class Bank(Protocol):
         codes: Float64Array | None,
         /,
     ) -> Any:
-        """Answers for rows before they are learned."""
+        """Learn rows; return the predictions for them before that."""
 
     def view(self) -> Any:
         """Return an immutable view."""
@@ -65,38 +66,36 @@ class Bank(Protocol):
         """Return the weight and losses of each learner."""
 
     def state(self) -> dict[str, NDArray[Any]]:
-        """Plain arrays."""
+        """Return the state as plain arrays."""
 
     def restore(self, state: Mapping[str, NDArray[Any]], /) -> None:
-        """Take over a state."""
+        """Restore what `state` returned."""
 
 
 class BankLearnerView(NamedTuple):
-    """An immutable view of a bank that has learned a sample; a `LearnerView`.
-
-    class_weight: (K,) of the classes in its predictions; None without. trees: that join its
-    answers; None if there are none. past: what the labels before add; None if nothing.
-    """
+    """An immutable view of a bank that has learned a sample; a `LearnerView`."""
 
     model: Any
-    class_weight: Float64Array | None = None
+    class_weight: Float64Array | None = None  # (K,) weights of the classes in predictions
     trees: TreesView | None = None
     past: PastView | None = None
 
     def predict(self, X: Matrix, hints: Hints = NO_HINTS) -> Answer:
-        """Return the answers of the bank, of trees and of the labels before for rows."""
+        """Predict rows by the bank, its trees, and the labels before them."""
         return self.finished(self._bank_answers(X, hints), hints.raw, in_turn=hints.in_turn)
 
     def finished(self, answers: Any, raw: RawRows | None, *, in_turn: bool) -> Answer:
-        """Return the bank's answers with what joins them, predictions by the classes' weights.
+        """Return the predictions of bank, trees, labels before and class weights together.
 
-        in_turn: as of `Seen`.
+        answers: of the bank alone.
+        raw: the rows before they were scaled; None of sparse ones.
+        in_turn: whether the labels just before the rows are known.
         """
         bank_answers, answers = answers, self._joined(answers, raw)
         if self.past is not None:
             trees = self._trees_for(raw) if self.past.helps(in_turn=in_turn) else None
             votes = None if trees is None or raw is None else trees.past(raw, bank_answers, answers)
-            answers = self.past.placed(answers, votes, in_turn=in_turn)
+            answers = self.past.temporal_answers(answers, votes, in_turn=in_turn)
         if self.class_weight is None:
             return answers  # type: ignore[no-any-return]
         return WeightedAnswers(answers, self.class_weight[: answers.probability.shape[1]])
@@ -111,16 +110,16 @@ class BankLearnerView(NamedTuple):
         return answers if trees is None or raw is None else trees.answer(raw, answers)
 
     def _trees_for(self, raw: RawRows | None) -> TreesView | None:
-        """Return the trees that join the bank's answers about rows; None if none do."""
+        """Return the trees that join the bank's predictions for these rows; None if none do."""
         if self.trees is None or raw is None or raw.X.shape[1] != self.trees.columns:
             return None
         return self.trees
 
     def pulls(self, _: Matrix, wanted: int, other: int) -> None:
-        """It has no members."""
+        """Return None: a bank has no members."""
 
     def gradient(self, x: Float64Array, direction: Float64Array, hints: Hints) -> Gradient:
-        """As of `class_head.LearnerView`."""
+        """Compute `class_head.LearnerView.gradient`."""
         vote = None if hints.scores is None else hints.scores[0]
         if isinstance(self.model, ClassView):
             # Of two classes the scores are -f/2 and f/2 of f = log(p_1 / p_0).
@@ -131,55 +130,56 @@ class BankLearnerView(NamedTuple):
             if isinstance(mixing, ClassMixing) and self.trees is not None and hints.raw is not None:
                 answers, forests = self._bank_answers(x[None], hints), self.trees.forests
                 direction = mixing.direction(forests, hints.raw, answers, direction)
-            return Gradient(*class_gradient(self.model, x, direction, vote, hints.codes))
-        gradient = value_gradient(self.model, x, vote, hints.codes)
+            return class_gradient(self.model, x, direction, vote, hints.codes)
+        d_row, d_votes = value_gradient(self.model, x, vote, hints.codes)
         rate = self._before_past(x, direction, hints)[0]
         mixing = self._mixing(hints)
         rate *= mixing.bank_rate() if isinstance(mixing, ValueMixing) else 1.0
-        return Gradient(rate * gradient.of_row, rate * gradient.of_votes)
+        return Gradient(rate * d_row, None if d_votes is None else rate * d_votes)
 
     def _before_past(self, x: Float64Array, direction: Float64Array, hints: Hints) -> Float64Array:
-        """Return what the answer without the labels before counts in a direction of the answer."""
+        """Return the gradient in the prediction without the labels before, of that with them."""
         if self.past is None or not self.past.helps(in_turn=hints.in_turn):
             return direction
         answers = self._joined(self._bank_answers(x[None], hints), hints.raw)
         return self.past.gradient(answers, direction)
 
     def _mixing(self, hints: Hints) -> ClassMixing | ValueMixing | None:
-        """Return what trees join the bank's answers by; None if none do."""
+        """Return the combination of the bank with trees; None if there are none."""
         trees = self._trees_for(hints.raw)
         return None if trees is None else trees.mixing
 
 
 class BankFigures(NamedTuple):
-    """A bank that has learned a sample, and figures for its description.
-
-    view: to predict with. learners: how many there are. work: multiplications of one
-    more sample.
-    """
+    """A view of a bank that has learned a sample, and figures for its description."""
 
     view: BankLearnerView
-    learners: int
+    learners: int  # number of learners
     nbytes: int
-    work: int
+    work: int  # multiplications of learning one more sample
 
 
 class _Blank(NamedTuple):
-    """The size of a bank before the first sample: the arguments of `blank`, and its trees."""
+    """The size of a bank before the first sample."""
 
-    shape: tuple[int | None, int, int]
+    shape: tuple[int | None, int, int]  # the arguments of `BankLearner.blank`
     n_bytes: int
     trees: TreeExperts | None
 
 
 class BankLearner:
-    """A bank that its first rows begin: whether it is one of dense rows, and of how many columns.
+    """A bank that its first rows begin.
 
-    voters: names of the heads that it listens to. temporal: whether the labels before a row help to
-    answer it, and "auto": where they are known. pins: what takes the place of default learners.
-    class_weight: what a mistake about a class costs; None if all cost alike.
-    current: None before the first rows. row_columns: of dense rows; None of
-    sparse ones. texts: how many texts rows have. width: of the features that its learners share.
+    task: "classification" or "regression".
+    voters: names of the heads whose votes it takes.
+    temporal: whether the labels before a row help to predict it; "auto": where they are known.
+    seed: of the random features.
+    pins: replacements for default learners.
+    class_weight: what a mistake about each class costs; None if all cost alike.
+    current: the bank; None before the first rows.
+    row_columns: number of columns of dense rows; None of sparse ones.
+    texts: how many text columns rows have.
+    width: number of the features that its learners share.
     """
 
     def __init__(
@@ -212,7 +212,7 @@ class BankLearner:
         return self._temporal is not False
 
     def meet(self, label: Label) -> None:
-        """Prepare for the next class number, which is this label's."""
+        """Prepare for the next class code, which is that of this label."""
         if self.class_weights is not None:
             self.class_weights.meet(label)
 
@@ -223,7 +223,13 @@ class BankLearner:
         hints: Hints = NO_HINTS,
         weight: Weights = None,
     ) -> list[Answer]:
-        """Learn rows with class numbers or targets; returns the bank's answers."""
+        """Learn rows; return the predictions for them before that.
+
+        X: n prepared rows.
+        y: (n,) class codes or targets.
+        hints: what the learner gets with the rows.
+        weight: (n,) weights of the rows.
+        """
         texts = 0 if hints.codes is None else hints.codes.shape[1]
         if self.current is None:
             self.begin(None if isinstance(X, SparseRows) else X.shape[1], texts)
@@ -235,7 +241,7 @@ class BankLearner:
         if self.past is not None and self.past.past is not None:
             weights = as_numbers(weight, len(y))
             aided = self.past.absorb(X, hints.raw, y, weights, answers, votes)
-            answers = PlacedAnswers(aided, True, answers)
+            answers = TemporalAnswers(aided, True, answers)
         elif self.past is not None:
             self.past.meet(answers.probability.shape[1])
         if self.class_weights is None:
@@ -246,9 +252,10 @@ class BankLearner:
     def _answers(
         self, X: Matrix, y: NDArray[Any], hints: Hints, weight: Weights
     ) -> tuple[Any, Float64Array | None]:
-        """Learn rows, those until trees change at a time, and return all answers of these.
+        """Learn rows up to each change of the trees; return predictions of the bank and trees.
 
-        With them come values (n,) by trees that see the targets before; None if there are none.
+        The second result are values (n,) by trees that see the targets before; None without such
+        trees.
         """
         assert self.current is not None
         if hints.raw is None or hints.raw.X.shape[1] > MOST_COLUMNS:
@@ -260,8 +267,8 @@ class BankLearner:
             stop = min(start + self.trees.until_change(), len(y))
             whole, part = (start, stop) == (0, len(y)), slice(start, stop)
             rows = X if whole else take_rows(X, part)
-            beside = hints if whole else hints.part(part)
-            answers.append(self._learn(rows, y[part], beside, weights_of(weight, part)))
+            part_hints = hints if whole else hints.part(part)
+            answers.append(self._learn(rows, y[part], part_hints, weights_of(weight, part)))
             votes.append(self.trees.votes)
             start = stop
         if len(answers) == 1:
@@ -273,7 +280,7 @@ class BankLearner:
         return np.concatenate(answers), np.concatenate(values)
 
     def _learn(self, X: Matrix, y: NDArray[Any], hints: Hints, weight: Weights) -> Any:
-        """Have the bank, then the trees learn rows; return their answers before that."""
+        """Let the bank and then the trees learn rows; return their predictions before that."""
         bank, trees, raw = self.current, self.trees, hints.raw
         assert bank is not None
         assert trees is not None
@@ -289,15 +296,18 @@ class BankLearner:
         return TreeExperts(*shape, regression=regression, past=self.uses_past)
 
     def merge_class_weights(
-        self, each: Sequence[Self], places: Sequence[NDArray[np.int64]]
+        self, each: Sequence[Self], class_codes: Sequence[NDArray[np.int64]]
     ) -> None:
-        """Count the samples of each class that several have learned; places: as of `merge`."""
-        for learner, numbers in zip(each, places, strict=True):
+        """Add the class counts of other learners.
+
+        class_codes: for each learner, the codes here of its classes.
+        """
+        for learner, codes in zip(each, class_codes, strict=True):
             if self.class_weights is not None and learner.class_weights is not None:
-                self.class_weights.add(learner.class_weights, numbers)
+                self.class_weights.add(learner.class_weights, codes)
 
     def _take_texts(self, texts: int) -> None:
-        """Go on with so many texts beside each row, for which there were fewer or none so far."""
+        """Continue with `texts` text columns, of which there were fewer."""
         former = self.current
         assert former is not None
         bank = self._fresh(self.row_columns, texts)
@@ -309,7 +319,7 @@ class BankLearner:
         self.texts, self.current = texts, bank
 
     def learner_view(self) -> BankLearnerView | None:
-        """Return the bank as it is now; None before the first sample."""
+        """Return an immutable view; None before the first sample."""
         if self.current is None or not self.current.samples:
             return None
         weights = self.class_weights
@@ -330,7 +340,7 @@ class BankLearner:
         return BankFigures(view, kinds, *self._cost_of(bank))
 
     def _cost_of(self, bank: Bank) -> tuple[int, int]:
-        """Memory and work, which change with a new class, or at a chunk's end."""
+        """Return memory and work, which change only with a new class or at the end of a chunk."""
         at = bank.samples // CHUNK, bank.learners.targets
         if at != self._cost_at:
             self._cost_at, self._cost = at, (self.nbytes, bank.learners.work)
@@ -344,7 +354,7 @@ class BankLearner:
         return bank_bytes + sum(joining)
 
     def standing_of_learners(self) -> Standing:
-        """Return the weight and losses of each learner, those of trees last."""
+        """Return the weight and losses of each learner: bank, trees, labels before."""
         assert self.current is not None
         standing, trees = self.current.standing(), self.trees
         if trees is not None and trees.forests is not None:
@@ -352,7 +362,7 @@ class BankLearner:
         return standing if self.past is None else self.past.standing(standing)
 
     def state(self) -> tuple[dict[str, Any], dict[str, NDArray[Any]]]:
-        """Return plain data and arrays from which `restore` goes on bit for bit."""
+        """Return plain data and arrays from which `restore` continues bit for bit."""
         if self.current is None:
             return {"begun": False}, {}
         begun: dict[str, Any] = {"begun": True, "columns": self.row_columns}
@@ -366,7 +376,7 @@ class BankLearner:
         return begun, arrays if self.past is None else arrays | self.past.state()
 
     def restore(self, plain: Mapping[str, Any], arrays: Mapping[str, NDArray[Any]]) -> None:
-        """Take over a state, once all its classes were met."""
+        """Restore what `state` returned, after all its classes were met."""
         if plain["begun"]:
             if self.class_weights is not None:
                 self.class_weights.restore(plain["class_counts"])
@@ -379,9 +389,11 @@ class BankLearner:
                 self.past.restore(arrays)
 
     def blank(self, columns: int | None, texts: int, classes: int) -> dict[str, NDArray[Any]]:
-        """The arrays of a state before the first sample, of another bank with these parameters.
+        """Return the arrays of another bank with these parameters that has learned nothing.
 
-        columns, texts: as of `begin`. classes: that it knows; 0 of numbers.
+        columns: number of columns of dense rows; None of sparse ones.
+        texts: number of text columns.
+        classes: number of classes; 0 in regression.
         """
         other = self._fresh(columns, texts)
         if isinstance(other, AdaptiveClassifier):
@@ -389,7 +401,7 @@ class BankLearner:
         return other.state()
 
     def blank_bytes(self, columns: int | None, texts: int, classes: int, rows: int) -> int:
-        """Return the bytes of such a bank once it has learned so many rows, at most."""
+        """Return the most bytes that such a bank has after `rows` rows; arguments as of `blank`."""
         shape = columns, texts, classes
         if self._blank is None or self._blank.shape != shape:
             other = self._fresh(columns, texts)
@@ -411,9 +423,10 @@ class BankLearner:
         return self._blank.n_bytes + (0 if trees is None else trees.nbytes + trees.growth(rows))
 
     def begin(self, columns: int | None, texts: int) -> AdaptiveClassifier | AdaptiveRegressor:
-        """Begin the bank for dense rows of so many columns, or for sparse rows; return it.
+        """Begin the bank, and return it.
 
-        texts: how many texts of rows come beside them.
+        columns: number of columns of dense rows; None of sparse ones.
+        texts: number of text columns.
         """
         self.row_columns, self.texts, self.trees = columns, texts, None
         self.past = self._fresh_past()

@@ -1,13 +1,13 @@
-"""The default model's way from prepared rows to probabilities of classes, in one compiled call.
+"""Predicts prepared rows with the default model in one compiled call.
 
     vote of the working set  ->  shared features  ->  scores of the bank's learners
-        ->  temperatures, stackers and shares
+        ->  temperatures, stackers and fixed share
 
-It is what the heads of a view compute one after another, by the same functions, where Python's part
-takes several times as long as theirs. A row has the same bits alone and among others.
+The heads of a view compute the same one after another by the same functions, but calls from Python
+take several times as long as the arithmetic. A row gets the same bits alone and among others.
 
-There is a chain of dense narrow rows of classes that both heads know, whose learners have neither
-texts nor labels before a row; `chain_of` returns None for all others.
+A model has a chain if its rows are dense and narrow, both heads know the same classes, and no
+learner of the bank sees more than the shared features; `chain_of` returns None for all others.
 """
 
 from typing import Any, NamedTuple
@@ -26,7 +26,7 @@ from wolfstream.solver.arrays import Float64Array, plain
 from wolfstream.solver.compiled import compiled
 from wolfstream.solver.held import Words, held, hold, key_of, room
 from wolfstream.solver.kernels.row_values import StoredRows
-from wolfstream.solver.rows.seen import Seen
+from wolfstream.solver.rows.head_rows import HeadRows
 from wolfstream.solver.stream.bank import BankLearnerView
 from wolfstream.solver.stream.class_head import ClassHeadView
 from wolfstream.solver.stream.paper_learners import SetLearnerView
@@ -43,39 +43,36 @@ from wolfstream.solver.working_set.predictions import (
 
 
 class ChainArrays(NamedTuple):
-    """What a chain reads.
+    """The arrays that a chain reads."""
 
-    expansion: of the working set. time: the coordinate of the next sample's time. frequencies:
-    of the shared features. awake: (E,) which experts have something to say. voter: the number of
-    the working set among them.
-    """
-
-    expansion: Expansion
-    time: float
-    frequencies: Float64Array
+    expansion: Expansion  # of the working set
+    time: float  # the time coordinate of the next sample
+    frequencies: Float64Array  # (d, m) of the shared features
     learners: RowLearners
     combination: Combination
-    awake: NDArray[np.bool_]
-    voter: int
+    awake: NDArray[np.bool_]  # (E,) which experts have scores
+    voter: int  # the number of the working set among the experts
 
 
 class _Work(NamedTuple):
-    """Reused memory: of a row with its time, and of what follows from it.
+    """Reused memory for one row."""
 
-    p, speaks: as of `combine_row`.
-    """
-
-    x: Float64Array
+    x: Float64Array  # (d + 1,) the row and its time
     vote: VoteWork
-    phi: Float64Array
-    scores: Float64Array
+    phi: Float64Array  # (D,)
+    scores: Float64Array  # (E, K)
     search: Search
-    p: Float64Array
-    speaks: NDArray[np.bool_]
+    p: Float64Array  # (E + S, K) as of `combine_row`
+    speaks: NDArray[np.bool_]  # (E + S,) as of `combine_row`
 
 
 class Chain:
-    """The chain of one view, which keeps what it reads. Many threads may use it at a time."""
+    """The chain of one view. Many threads may use it at a time.
+
+    arrays: what it reads.
+    words: the same arrays, held for compiled code.
+    classes: K.
+    """
 
     def __init__(self, arrays: ChainArrays, words: Words, classes: int) -> None:
         self._arrays, self._words, self._classes = arrays, words, classes
@@ -83,7 +80,7 @@ class Chain:
         self._idle: list[tuple[_Work, Words]] = []
 
     def predict(self, X: Float64Array) -> ClassAnswers:
-        """Return the answers about prepared rows (n, d)."""
+        """Return the predictions of the bank for prepared rows X (n, d)."""
         probability = np.zeros((len(X), self._classes))
         try:
             work = self._idle.pop()
@@ -101,9 +98,11 @@ class Chain:
 
 
 def chain_of(name: str, voter: ClassHeadView, bank: ClassHeadView) -> Chain | None:
-    """Return the chain of two heads that can predict; None if there is none.
+    """Return the chain of two heads that can predict; None if they have none.
 
-    name: of the voter, a working set: the only one that has a vote in the bank.
+    name: of the voter.
+    voter: a view of a working set, the only head with a vote in the bank.
+    bank: a view of the bank.
     """
     set_view, bank_view = voter.learner, bank.learner
     if not isinstance(set_view, SetLearnerView) or not isinstance(bank_view, BankLearnerView):
@@ -134,9 +133,9 @@ def chain_of(name: str, voter: ClassHeadView, bank: ClassHeadView) -> Chain | No
 
 
 class ChainOnDemand:
-    """The chain of two heads, if they have one, made when it is first asked for.
+    """The chain of two heads, built on first use: most views are replaced before they predict.
 
-    Most views of a model that learns are replaced before anyone predicts with them.
+    Arguments are those of `chain_of`.
     """
 
     def __init__(
@@ -145,34 +144,39 @@ class ChainOnDemand:
         voter: ClassHeadView | ValueHeadView | None,
         bank: ClassHeadView | ValueHeadView,
     ) -> None:
-        """Arguments are as of `chain_of`."""
         self._heads = name, voter, bank
-        self._made: list[Chain | None] = []
+        # Empty before the first use.
+        self._chains: list[Chain | None] = []
 
     def get(self) -> Chain | None:
-        """Return it; None if there is none. Threads that ask at once may make it several times."""
-        if not self._made:
+        """Return the chain or None; threads that call this at once may build it several times."""
+        if not self._chains:
             name, voter, bank = self._heads
             chain = None
             if isinstance(voter, ClassHeadView) and isinstance(bank, ClassHeadView):
                 chain = chain_of(name, voter, bank)
-            self._made.append(chain)
-        return self._made[0]
+            self._chains.append(chain)
+        return self._chains[0]
 
 
 def is_compiled() -> bool:
-    """Return whether this process has the chains' code, or would compile it first."""
-    compiled_for: Any = _predict
-    return bool(compiled_for.overloads)
+    """Return whether this process has compiled the code of chains."""
+    predict: Any = _predict
+    return bool(predict.overloads)
 
 
 def _is_plain(bank: ClassView) -> bool:
-    """Whether all learners of a bank see a row's shared features alone."""
+    """Return whether all learners of a bank see only a row's shared features."""
     return bank.inputs.moments is None and not bank.learners.beside
 
 
-def chained(chain: Chain, bank: ClassHeadView | ValueHeadView, rows: Seen) -> HeadAnswer:
-    """Return the answers of the bank's head by its chain about dense rows."""
+def chained(chain: Chain, bank: ClassHeadView | ValueHeadView, rows: HeadRows) -> HeadAnswer:
+    """Return the answer of the bank's head to dense rows, computed by a chain.
+
+    chain: of the bank.
+    bank: a view of its head.
+    rows: n dense rows.
+    """
     assert isinstance(rows.X, np.ndarray)
     assert isinstance(bank, ClassHeadView)
     assert isinstance(bank.learner, BankLearnerView)
@@ -197,7 +201,7 @@ def _work_of(chain: ChainArrays, classes: int) -> _Work:
 
 
 def _example() -> ChainArrays:
-    """Return arrays of the types of all chains."""
+    """Return arrays with the types that all chains have."""
     none, whole = np.zeros(1), np.zeros((1, 1))
     codes, flags = np.zeros(1, np.int64), np.zeros(1, np.bool_)
     rows = StoredRows(whole.astype(np.float32), whole, flags, none, 1.0, 1.0)
@@ -232,7 +236,7 @@ def _hold_work(words: Words, work: _Work) -> None:
 
 @compiled
 def _predict(chain_words: Words, work_words: Words, X: Float64Array, out: Float64Array) -> None:
-    """Write the probabilities (n, K) of prepared rows (n, d), from zeros."""
+    """Add the probabilities of prepared rows X (n, d) to zeros (n, K)."""
     chain, work = held(chain_words, _CHAIN), held(work_words, _WORK)
     x, phi, scores, d = work.x, work.phi, work.scores, X.shape[1]
     for i in range(len(X)):

@@ -1,4 +1,4 @@
-"""A head of classes: the labels that it has met, and a learner of their numbers."""
+"""A head that predicts labels: it numbers them, and a learner predicts class codes."""
 
 from collections.abc import Iterable, Sequence
 from typing import Any, Generic, NamedTuple, Protocol, TypeVar
@@ -6,13 +6,14 @@ from typing import Any, Generic, NamedTuple, Protocol, TypeVar
 import numpy as np
 from numpy.typing import NDArray
 
+from wolfstream.solver.adaptive.gradients import Gradient
 from wolfstream.solver.arrays import Float64Array
 from wolfstream.solver.calibration.classes import ClassCalibration, ClassConfidence
 from wolfstream.solver.rows.matrix import Matrix
 from wolfstream.solver.rows.sample_weights import Weights
 from wolfstream.solver.stream.explanations import CalibratedOdds, Contest, contests_of
 from wolfstream.solver.stream.labels import Label, LabelKey, key_of
-from wolfstream.solver.stream.reasons import Gradient, MemberPulls, Slope, by_voter
+from wolfstream.solver.stream.reasons import HeadGradient, MemberPulls, by_voter
 from wolfstream.solver.stream.votes import (
     NO_INPUTS,
     Answer,
@@ -28,48 +29,58 @@ class LearnerView(Protocol):
     """An immutable view of a learner."""
 
     def predict(self, X: Matrix, hints: Hints, /) -> Answer:
-        """Return its answer about finite rows."""
+        """Return the learner's answer to finite rows."""
 
     def gradient(self, x: Float64Array, direction: Float64Array, hints: Hints, /) -> Gradient:
-        """That of sum_k direction_k score_k at a row x (d,), or of direction_0 times its value.
+        """Return the gradient of sum_k direction_k score_k, or of direction_0 times the value.
 
-        direction: (K,), which sums to zero; of two classes with a decision f, the scores are -f/2
-        and f/2. hints: of the row alone.
+        x: (d,) a row.
+        direction: (K,) summing to zero. With two classes of decision f the scores are -f/2 and f/2.
+            In regression (1,).
+        hints: what the learner gets with the row.
         """
 
     def pulls(self, x: Matrix, wanted: int, other: int, /) -> MemberPulls | None:
-        """Return the members' part for one row; None of a learner that has no members."""
+        """Return how members pull one row to a class; None of a learner without members."""
 
 
 class ClassLearner(Protocol):
-    """A solver that learns class numbers in order."""
+    """A solver that learns class codes in order."""
 
     def meet(self, label: Any, /) -> None:
-        """Prepare for the next class number, which is this label's."""
+        """Prepare for the next class code, which is that of this label."""
 
     def absorb(
         self, X: Matrix, codes: NDArray[np.int64], hints: Hints, weight: Weights, /
     ) -> Sequence[Answer]:
-        """Learn rows; answers part by part. codes: class numbers. weight: of the samples."""
+        """Learn rows; return the answers to them before that, part by part.
+
+        X: n rows.
+        codes: (n,) class codes.
+        hints: what the learner gets with the rows.
+        weight: (n,) weights of the rows.
+        """
 
 
 L = TypeVar("L", bound=ClassLearner)
 
 
 class LearnedRows(NamedTuple):
-    """A head's answer to rows before it learned them, and (n,) the numbers of their labels."""
+    """Rows that a head has learned."""
 
-    head_answer: HeadAnswer
-    codes: NDArray[np.int64]
+    head_answer: HeadAnswer  # to the rows, before that
+    codes: NDArray[np.int64]  # (n,) class codes of their labels
 
 
 class ClassHead(Generic[L]):
-    """A learner of class numbers, and the labels that have them.
+    """A learner of class codes, and the labels that have these codes.
 
-    voters: names of the heads that it listens to, in the order in which the learner has them.
-    log_scores: whether its scores are logarithms of probabilities. calibration: of its answers
-    before learning.
-    classes: the labels that were met, in the order of their numbers. numbers: the way back.
+    learner: predicts class codes.
+    voters: names of the heads whose votes it takes, in the learner's order.
+    log_scores: whether its scores are logarithms of probabilities.
+    calibration: of its answers before learning.
+    classes: the labels so far, code -> label.
+    numbers: key of a label -> code.
     """
 
     def __init__(self, learner: L, voters: Sequence[str] = (), *, log_scores: bool = False) -> None:
@@ -79,19 +90,25 @@ class ClassHead(Generic[L]):
         self.numbers: dict[LabelKey, int] = {}
 
     def meet(self, labels: Iterable[Label]) -> list[int]:
-        """Return the class numbers of labels; new ones are numbered in this order."""
+        """Return the class codes of labels; new labels get the next codes, in this order."""
         return [self._code(label) for label in labels]
 
     def absorb(
         self, X: Matrix, y: Iterable[Label], inputs: HeadInputs = NO_INPUTS, weight: Weights = None
     ) -> HeadAnswer:
-        """Learn rows with their labels, in order; return the answer to each before that."""
+        """Learn rows in order; return the answer to each before that; see `learn`."""
         return self.learn(X, y, inputs, weight).head_answer
 
     def learn(
         self, X: Matrix, y: Iterable[Label], inputs: HeadInputs = NO_INPUTS, weight: Weights = None
     ) -> LearnedRows:
-        """`absorb`, and the class numbers of the labels."""
+        """Learn rows in order; return the answer to each before that, and their class codes.
+
+        X: n rows.
+        y: n labels.
+        inputs: what the head gets with the rows.
+        weight: (n,) weights of the rows.
+        """
         codes = np.array(self.meet(y), np.int64)
         hints = self._hints(inputs)
         head_answer = HeadAnswer(tuple(self.classes), self.learner.absorb(X, codes, hints, weight))
@@ -99,7 +116,7 @@ class ClassHead(Generic[L]):
         return LearnedRows(head_answer, codes)
 
     def view(self, learner: LearnerView) -> "ClassHeadView":
-        """Return the head as it is now. learner: a view of its learner."""
+        """Return an immutable view of the head; learner: a view of its learner."""
         classes, confidence = tuple(self.classes), self.calibration.view()
         return ClassHeadView(learner, classes, self.voters, confidence, _lacks(classes))
 
@@ -117,24 +134,21 @@ class ClassHead(Generic[L]):
 
 
 class ClassHeadView(NamedTuple):
-    """An immutable view of a head.
-
-    confidence: what its calibration knows. lacks: what must come before it can predict; else "".
-    """
+    """An immutable view of a head."""
 
     learner: LearnerView
     classes: tuple[Label, ...]
     voters: tuple[str, ...]
-    confidence: ClassConfidence
-    lacks: str
+    confidence: ClassConfidence  # by the head's calibration
+    lacks: str  # what the head needs before it can predict; "" if nothing
 
     def predict(self, X: Matrix, inputs: HeadInputs = NO_INPUTS) -> HeadAnswer:
-        """Return the answers of the head for finite rows. It must lack nothing."""
+        """Return the head's answer to finite rows; it must lack nothing."""
         hints = self._hints(inputs)
         return HeadAnswer(self.classes, [self.learner.predict(X, hints)])
 
     def contests(self, head_answer: HeadAnswer) -> list[Contest]:
-        """As of `explanations.ExplainableHead`."""
+        """Compute `explanations.ExplainableHead.contests`."""
         probability = self.probabilities(head_answer)
         known = None
         if probability is not None:
@@ -147,13 +161,13 @@ class ClassHeadView(NamedTuple):
         return contests_of(head_answer.vote.scores, head_answer.prediction, known)
 
     def pulls(self, x: Matrix, wanted: int, other: int) -> MemberPulls | None:
-        """As of `explanations.ExplainableHead`."""
+        """Compute `explanations.ExplainableHead.pulls`."""
         return self.learner.pulls(x, wanted, other)
 
-    def slope(
+    def gradient(
         self, x: Float64Array, direction: Float64Array, inputs: HeadInputs = NO_INPUTS
-    ) -> Slope:
-        """As of `reasons.DifferentiableHead`."""
+    ) -> HeadGradient:
+        """Compute `reasons.DifferentiableHead.gradient`."""
         hints = self._hints(inputs)
         gradient = self.learner.gradient(x, direction, hints)
         return by_voter(gradient, self.voters, inputs.votes, self.classes)
@@ -162,14 +176,14 @@ class ClassHeadView(NamedTuple):
         return hints_of(class_scores(inputs.votes, self.voters, self.classes), inputs)
 
     def confidence_of(self, head_answer: HeadAnswer) -> ClassConfidence:
-        """Return what is known of how sure the head's answer is."""
+        """Return the calibration that applies to an answer of the head."""
         confidence = head_answer.confidence
-        # One that began later counts when it has seen enough.
-        enough = isinstance(confidence, ClassConfidence) and confidence.is_like(self.confidence)
+        # The answer's own calibration began later and counts once it has seen enough.
+        enough = isinstance(confidence, ClassConfidence) and confidence.is_mature(self.confidence)
         return confidence if isinstance(confidence, ClassConfidence) and enough else self.confidence
 
     def probabilities(self, head_answer: HeadAnswer) -> Float64Array | None:
-        """(n, K) of the head's answer; None while no answer before a label shows how sure it is."""
+        """Return the probabilities (n, K) of an answer; None before the head is calibrated."""
         probability = head_answer.probability
         if probability is not None:
             return probability
@@ -179,7 +193,7 @@ class ClassHeadView(NamedTuple):
 
 
 def _lacks(classes: Sequence[Label]) -> str:
-    """Two classes must have been met."""
+    """Return what is missing: a head needs two classes to predict."""
     if len(classes) > 1:
         return ""
     met = f"the class {classes[0]!r} only" if classes else "no sample"

@@ -1,4 +1,4 @@
-"""Why a model predicts what it predicts: members of a set, gradients, and texts."""
+"""Explains predictions by members of a working set, gradients, and the texts of a row."""
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any, NamedTuple, Protocol
@@ -10,8 +10,8 @@ from wolfstream.solver.arrays import Float64Array
 from wolfstream.solver.prepare.crossed_values import CrossedValue, crossed_values, without_each
 from wolfstream.solver.prepare.influence import Influence, influences
 from wolfstream.solver.prepare.named_rows import Rows
+from wolfstream.solver.rows.head_rows import HeadRows
 from wolfstream.solver.rows.matrix import Matrix, SparseRows, n_rows, take_rows
-from wolfstream.solver.rows.seen import Seen
 from wolfstream.solver.stream.reasons import DifferentiableHead, MemberPulls, gradient_of
 from wolfstream.solver.stream.rows import RowsView
 from wolfstream.solver.stream.votes import HeadAnswer, HeadInputs, Vote
@@ -21,62 +21,52 @@ _LEAST = 1e-300
 
 
 class Contest(NamedTuple):
-    """The predicted class against the likeliest other one.
+    """The predicted class against the likeliest other one."""
 
-    wanted, other: their numbers. log_odds: log(p_wanted / p_other); None if no probability is
-    known. slope: what log_odds rises by with the difference of their scores, 1 without.
-    """
-
-    wanted: int
-    other: int
-    log_odds: float | None
-    slope: float
+    wanted: int  # class code of the prediction
+    other: int  # class code of the likeliest other class
+    log_odds: float | None  # log(p_wanted / p_other); None if no probability is known
+    slope: float  # derivative of log_odds in the difference of the scores; 1 without log_odds
 
 
 class CalibratedOdds(NamedTuple):
-    """Probabilities of classes, and how they depend on scores.
+    """Probabilities of classes, and how they depend on scores."""
 
-    probability: (n, K). slope: of log(p_j / p_k) in the difference of the two scores.
-    """
-
-    probability: Float64Array
-    slope: float
+    probability: Float64Array  # (n, K)
+    slope: float  # derivative of log(p_j / p_k) in the difference of the two scores
 
 
 class ExplainableHead(DifferentiableHead, Protocol):
     """A view of a head that can explain its answers."""
 
     def contests(self, head_answer: HeadAnswer, /) -> Sequence[Contest] | None:
-        """Return one for each row to which the head had an answer; None if numbers are learned."""
+        """Return the contest of each row of an answer; None of a head of numbers."""
 
     def pulls(self, x: Matrix, wanted: int, other: int, /) -> MemberPulls | None:
-        """Return the members' part for one row; None of a head that has no members."""
+        """Return how members pull row x (1, d) to class `wanted` against `other`.
+
+        None of a head without members.
+        """
 
 
 class Ablation(NamedTuple):
-    """A bank's answer to the row without one of its values, a text or a code.
+    """What a bank predicts for the row without one of its values, a text or a code."""
 
-    feature: its column's name, or place in rows without names. without: the log-odds of the same
-    two classes, or the prediction of a number.
-    """
-
-    feature: str | int
+    feature: str | int  # the column's name; its index in rows without names
     value: str | float
-    without: float
+    without: float  # log-odds of the same two classes; in regression the prediction
 
 
 class Explanation(NamedTuple):
-    """Of one row. contest: None of numbers.
+    """The explanation of the prediction for one row."""
 
-    gradient: of the log-odds, or where they are not known of the difference of the scores; of
-    numbers of the prediction. members: None without any. values: the texts and codes of the row
-    that a bank crosses, the one that matters most first; None if it crosses none, or no bank
-    answers.
-    """
-
-    contest: Contest | None
+    contest: Contest | None  # None in regression
+    # Of the log-odds, or if they are not known of the difference of scores; in regression of the
+    # prediction.
     gradient: list[Influence]
-    members: MemberPulls | None
+    members: MemberPulls | None  # None of a head without members
+    # Of the texts and codes of the row that the bank crosses, the most important first; None if it
+    # crosses none or no bank predicts.
     values: list[Ablation] | None
 
 
@@ -85,15 +75,21 @@ def explanations(
     heads: Mapping[Any, ExplainableHead],
     view: RowsView,
     rows: Rows | SparseRows,
-    seen: Seen,
+    seen: HeadRows,
     head_answer: HeadAnswer,
     inputs: HeadInputs,
-    ask: Callable[[Seen], HeadAnswer],
+    ask: Callable[[HeadRows], HeadAnswer],
 ) -> Iterator[Explanation]:
-    """Yields one for each row, made when it is asked for: the pulls of many members are large.
+    """Yield the explanation of each row, lazily: pulls of many members are large.
 
-    rows, seen: as they were sent, and as heads see them. inputs: what the head got beside them.
-    ask: what the head answers to other rows.
+    head: the name of the head that predicts.
+    heads: views of all heads that can predict.
+    view: of the form of rows.
+    rows: n rows as they were sent.
+    seen: the same rows as heads see them.
+    head_answer: the head's answer to them.
+    inputs: what the head got with them.
+    ask: returns the head's answer to other rows.
     """
     explained, X = heads[head], seen.X
     contests = explained.contests(head_answer)
@@ -104,13 +100,13 @@ def explanations(
         row = take_rows(X, slice(i, i + 1))
         members = None if contest is None else explained.pulls(row, contest.wanted, contest.other)
         x = _dense(row)
-        slope = gradient_of(
+        total = gradient_of(
             head, heads, x, _direction(contest, head_answer), _inputs_with(inputs, i)
         )
         if encoded is None:
-            gradient = _sparse_influences(view, x, slope)
+            gradient = _sparse_influences(view, x, total)
         else:
-            gradient = influences(view.form, view.preparation, encoded[i], slope)
+            gradient = influences(view.form, view.preparation, encoded[i], total)
         values = None
         if present is not None and encoded is not None:
             whole = float(_answered(head_answer, contest)[i])
@@ -125,9 +121,11 @@ def explanations(
 def contests_of(
     scores: Float64Array, predicted: NDArray[np.int64], known: CalibratedOdds | None
 ) -> list[Contest]:
-    """Of scores (n, K) and the classes (n,) predicted.
+    """Return the contest of each row.
 
-    known: what turns scores into probabilities, and these; None if nothing does.
+    scores: (n, K).
+    predicted: (n,) class codes.
+    known: the probabilities; None if they are not known.
     """
     ranked = scores if known is None else known.probability
     contests = []
@@ -145,11 +143,11 @@ def contests_of(
 def _crossed(
     view: RowsView,
     rows: Rows | SparseRows,
-    seen: Seen,
+    seen: HeadRows,
     encoded: Float64Array | None,
     head_answer: HeadAnswer,
 ) -> list[list[CrossedValue]] | None:
-    """Return what each row has of what a bank crosses; None if nothing is, or no bank answers."""
+    """Return the crossed values of each row; None if no value is crossed or no bank predicts."""
     is_bank = head_answer.probability is not None or head_answer.deviation is not None
     if not is_bank or seen.codes is None or encoded is None or isinstance(rows, SparseRows):
         return None
@@ -163,13 +161,14 @@ def _ablations(
     values: list[CrossedValue],
     contest: Contest | None,
     whole: float,
-    ask: Callable[[Seen], HeadAnswer],
+    ask: Callable[[HeadRows], HeadAnswer],
     *,
     in_turn: bool,
 ) -> list[Ablation]:
-    """Return what a bank answers without each value of an encoded row; it answers `whole` with all.
+    """Return the ablation of each value of an encoded row, the most important first.
 
-    words: the codes of the row's words, if they are learned. in_turn: as of `Seen`.
+    words: codes of the row's words; None if words are not learned.
+    whole: log-odds or prediction for the complete row.
     """
     if not values:
         return []
@@ -183,7 +182,7 @@ def _ablations(
 
 
 def _answered(head_answer: HeadAnswer, contest: Contest | None) -> Float64Array:
-    """Return a bank's log-odds of the two classes for each row, or its values, (n,)."""
+    """Return a bank's log-odds (n,) of the two classes of a contest, or its values (n,)."""
     if contest is None or head_answer.probability is None:
         return head_answer.prediction
     logs = np.log(np.maximum(head_answer.probability, _LEAST))
@@ -191,7 +190,7 @@ def _answered(head_answer: HeadAnswer, contest: Contest | None) -> Float64Array:
 
 
 def _direction(contest: Contest | None, head_answer: HeadAnswer) -> Float64Array:
-    """Return what the head's scores count in what is explained."""
+    """Return the derivative of what is explained in the head's scores."""
     if contest is None:
         return np.ones(1)
     assert head_answer.classes is not None
@@ -201,7 +200,7 @@ def _direction(contest: Contest | None, head_answer: HeadAnswer) -> Float64Array
 
 
 def _inputs_with(inputs: HeadInputs, i: int) -> HeadInputs:
-    """Return what a head got with row i."""
+    """Return the head's inputs for row i alone."""
     row = slice(i, i + 1)
     votes = {name: Vote(vote.classes, vote.scores[row]) for name, vote in inputs.votes.items()}
     codes = None if inputs.codes is None else inputs.codes[row]
@@ -225,7 +224,7 @@ def _dense(row: Matrix) -> Float64Array:
 
 
 def _sparse_influences(view: RowsView, x: Float64Array, gradient: Float64Array) -> list[Influence]:
-    """Return the influences of the features that a sparse row has, by what their values make."""
+    """Return the influences of the entries of a sparse row, ordered by |gradient * value|."""
     names = None if view.names is None else view.names.names()
     place = np.flatnonzero((x != 0.0) & (gradient != 0.0))
     order = place[np.argsort(-np.abs(gradient[place] * x[place]), kind="stable")]

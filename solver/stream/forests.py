@@ -1,11 +1,12 @@
-"""Trees of a window of rows: of the labels, and of what the present answers leave of them.
+"""Boosted trees fitted to a window of rows: to the labels, and to the residuals of predictions.
 
-    fresh       trees that begin with a constant
-    residual    trees that begin with the answers about the rows: values, or log odds of classes
-    past        of numbers: trees that begin with the answers that the other trees have joined, and
-                see the targets before (`targets_before`)
+    fresh       begin with a constant
+    residual    begin with the bank's predictions for the rows: values, or log odds of classes
+    past        in regression: begin with the predictions of bank and trees together, and see the
+                targets before each row (`targets_before`)
 
-All see the same columns (`tree_columns`); those on residuals of numbers also see the answer.
+All split at the same columns (`tree_columns`); in regression, `residual` and `past` also see the
+prediction.
 """
 
 from typing import NamedTuple
@@ -16,7 +17,7 @@ from numpy.typing import NDArray
 from wolfstream.solver.adaptive.target_scale import LARGEST, Units
 from wolfstream.solver.arrays import Float64Array
 from wolfstream.solver.compiled import compiled, inner, smaller
-from wolfstream.solver.rows.seen import RawRows
+from wolfstream.solver.rows.head_rows import RawRows
 from wolfstream.solver.stream.targets_before import (
     COLUMNS,
     NOTHING_BEFORE,
@@ -31,39 +32,37 @@ from wolfstream.solver.trees.code_values import MOST_VALUES
 from wolfstream.solver.trees.growing import LEAVES, NODES
 from wolfstream.solver.trees.predicting import outputs, write_outputs
 
-# What probabilities count as at least where trees add to their logarithms.
+# Where trees add to the log of a probability, it counts as at least this.
 LEAST_PROBABILITY = 1e-3
 _SMALLEST_UNIT = 1e-200
 
 
 class Forests(NamedTuple):
-    """classes: that were known, 0 of numbers. units: of the targets.
+    """The trees of one fit."""
 
-    encoding: of rows as the columns that all trees split at. bins: of these and of those beside.
-    past: None of classes, and where the targets before are not used. unit: of what these add, in
-    which targets come.
-    """
-
-    classes: int
-    units: Units
-    encoding: Encoding
-    bins: Bins
+    classes: int  # number of classes in the fit; 0 in regression
+    units: Units  # of the targets
+    encoding: Encoding  # of rows as columns that trees split at
+    bins: Bins  # of these columns, and in regression of predictions and targets before
     fresh: Trees
     residual: Trees
-    past: Trees | None = None
-    unit: float = 1.0
+    past: Trees | None = None  # None in classification, or if the targets before are not used
+    unit: float = 1.0  # of the values of `past`, in units of the target as it comes
 
     @property
     def columns(self) -> int:
-        """Of the rows."""
-        beside = 0 if self.classes else 1 if self.past is None else 1 + COLUMNS
-        return len(self.bins.categories) - beside - self.encoding.width
+        """Number of columns of the rows."""
+        added = 0 if self.classes else 1 if self.past is None else 1 + COLUMNS
+        return len(self.bins.categories) - added - self.encoding.width
 
 
 def forests_bytes(columns: int, classes: int, *, past: bool, codes: bool) -> int:
-    """Return the memory of forests for rows of so many columns, at most.
+    """Return the most bytes that forests take.
 
-    past: as of `Forests`. codes: whether rows have categories or words.
+    columns: number of columns of the rows.
+    classes: number of classes; 0 in regression.
+    past: whether there are `past` trees.
+    codes: whether rows have categories or words.
     """
     targets = outputs_of(classes)
     tree_bytes = NODES * 14 + LEAVES * 8 * targets
@@ -81,11 +80,15 @@ def fit_forests(
     *,
     past: bool = False,
 ) -> Forests:
-    """Return the forests of some rows; the same bits for the same arrays.
+    """Fit trees to rows; deterministic, bit for bit.
 
-    categories: (d,). rows.base: logarithms of probabilities, or values. classes: 0 of numbers.
-    past: whether trees of numbers see the targets before. Rows are one after the other then, and
-    rows.base has a second column of answers that other trees have joined.
+    rows: rows.base are log probabilities (n, K), or values (n, 1) in regression. With `past`, rows
+        are consecutive and rows.base has a second column: predictions of bank and trees together.
+    categories: (d,) which columns are codes.
+    classes: number of classes; 0 in regression.
+    units: of the targets.
+    effort: rounds of boosting, and their seed.
+    past: whether to fit trees that see the targets before a row.
     """
     weight = rows.weight / rows.weight.mean()
     base = rows.base[:, : max(classes, 1)]
@@ -103,8 +106,8 @@ def fit_forests(
         residual_categories = np.append(fresh_categories, False)
     all_categories = residual_categories
     if past:
-        beside = columns_in_order(NOTHING_BEFORE, rows.y, rows.base[:, 1])
-        X = np.concatenate([X, beside], axis=1)
+        before = columns_in_order(NOTHING_BEFORE, rows.y, rows.base[:, 1])
+        X = np.concatenate([X, before], axis=1)
         all_categories = np.append(residual_categories, np.zeros(COLUMNS, np.bool_))
     bins = bins_of(X, all_categories)
     row_bins = binned(bins, X)
@@ -117,25 +120,28 @@ def fit_forests(
     fresh, residual = trees(fresh_categories, None), trees(residual_categories, start)
     if not past:
         return Forests(classes, units, encoding, bins, fresh, residual)
-    left = rows.y - rows.base[:, 1]
-    unit = float(np.maximum(np.abs(left).mean(), _SMALLEST_UNIT))
-    scaled = np.clip(left / unit, -LARGEST, LARGEST)
+    residual_values = rows.y - rows.base[:, 1]
+    unit = float(np.maximum(np.abs(residual_values).mean(), _SMALLEST_UNIT))
+    scaled = np.clip(residual_values / unit, -LARGEST, LARGEST)
     problem = Problem(row_bins, all_categories, scaled, weight, None, 0)
     return Forests(classes, units, encoding, bins, fresh, residual, fitted(problem, effort), unit)
 
 
 def in_units(units: Units, values: Float64Array) -> Float64Array:
-    """Return values in units of the targets, cut off where targets are."""
-    return np.clip(units.of(values), -LARGEST, LARGEST)
+    """Return targets or predictions (n,) in units of the target, clipped as targets are."""
+    return np.clip(units.scaled(values), -LARGEST, LARGEST)
 
 
 def write_class_scores(
     forests: Forests, raw: RawRows, base: Float64Array, scores: Float64Array
 ) -> None:
-    """Write what fresh trees and those on residuals say of rows to scores[:, 1] and scores[:, 2].
+    """Write the scores of fresh trees to scores[:, 1], and those of residual trees to scores[:, 2].
 
-    base: (n, K) logarithms of probabilities, of perhaps more classes than the trees'. scores: (n,
-    experts, at least K). A class that trees do not know has the least score of fresh ones.
+    A class that is newer than the trees gets the least score of the fresh trees.
+
+    raw: n rows before they were scaled.
+    base: (n, K) log probabilities by the bank.
+    scores: (n, experts, at least K).
     """
     X = forests.encoding.encoded(raw.X, raw.word_codes)
     bins, trees = np.empty(X.shape[1], np.uint8), (forests.fresh, forests.residual)
@@ -153,7 +159,7 @@ def _write_scores(
     base: Float64Array,
     scores: Float64Array,
 ) -> None:
-    """As of `write_class_scores`; bins: reused memory for a row."""
+    """Compute `write_class_scores`; bins: reused memory for a row."""
     for i in range(len(X)):
         fresh_scores, residual_scores = scores[i, 1], scores[i, 2]
         bin_row(bins_of_values, X[i], bins)
@@ -170,7 +176,7 @@ def _write_scores(
 
 @inner
 def _write_each(trees: Trees, bins: NDArray[np.uint8], scores: Float64Array) -> None:
-    """Write a score of each class; of two, half the log odds for and against."""
+    """Write the score of each class; with two classes these are -f/2 and f/2 of the log odds f."""
     outputs = len(trees.start)
     if outputs > 1:
         write_outputs(trees, bins, scores[:outputs])
@@ -181,9 +187,10 @@ def _write_each(trees: Trees, bins: NDArray[np.uint8], scores: Float64Array) -> 
 
 
 def value_votes(forests: Forests, raw: RawRows, base: Float64Array) -> Float64Array:
-    """Return (n, 3) in units of the targets: the answers, and values by both kinds of trees.
+    """Return the values (n, 3) of the bank, fresh and residual trees, in units of the target.
 
-    base: (n,) answers, in the units that targets come in.
+    raw: n rows before they were scaled.
+    base: (n,) predictions of the bank, as targets come.
     """
     start = in_units(forests.units, base)[:, None]
     rows = _with_answers(forests, raw, start, None)
@@ -192,34 +199,37 @@ def value_votes(forests: Forests, raw: RawRows, base: Float64Array) -> Float64Ar
 
 
 def past_votes(
-    forests: Forests, raw: RawRows, base: Float64Array, beside: Float64Array
+    forests: Forests, raw: RawRows, base: Float64Array, before: Float64Array
 ) -> Float64Array:
-    """Return values (n,), as targets come, by trees that see the targets before.
+    """Return the values (n,) of trees that see the targets before, as targets come.
 
-    beside: (n, COLUMNS) of these. Others: as of `value_votes`.
+    raw, base: as of `value_votes`.
+    before: (n, COLUMNS) of `targets_before`.
     """
     assert forests.past is not None
-    rows = _with_answers(forests, raw, in_units(forests.units, base)[:, None], beside)
-    return np.asarray(beside[:, 0] + forests.unit * outputs(forests.past, rows)[:, 0])
+    rows = _with_answers(forests, raw, in_units(forests.units, base)[:, None], before)
+    return np.asarray(before[:, 0] + forests.unit * outputs(forests.past, rows)[:, 0])
 
 
 def _with_answers(
-    forests: Forests, raw: RawRows, start: Float64Array, beside: Float64Array | None
+    forests: Forests, raw: RawRows, start: Float64Array, before: Float64Array | None
 ) -> NDArray[np.uint8]:
-    """Return the bins of rows with the answers about them, and targets before them."""
+    """Return the bins of rows with the predictions for them, and the targets before them."""
     parts = [forests.encoding.encoded(raw.X, raw.word_codes), start]
     if forests.past is not None:
-        parts.append(np.full((len(start), COLUMNS), np.nan) if beside is None else beside)
+        parts.append(np.full((len(start), COLUMNS), np.nan) if before is None else before)
     return binned(forests.bins, np.concatenate(parts, axis=1))
 
 
-def undone(units: Units, t: Float64Array, base: Float64Array) -> Float64Array:
-    """Return values in units of the targets as targets.
+def unscaled(units: Units, t: Float64Array, base: Float64Array) -> Float64Array:
+    """Return values t (n,) in units of the target as targets.
 
-    Logarithms are as bounded as those of the answers, `base`, or those when the trees were fitted.
+    Of skewed targets, t is clipped to the range of the targets at the fit, extended to `base`.
+
+    base: (n,) the bank's predictions, in units of the target.
     """
     if not units.bend:
-        return units.undone(t)
+        return units.unscaled(t)
     lowest, highest = units.bounds()
     u = np.clip(t, np.minimum(lowest, base), np.maximum(highest, base))
     return np.asarray(units.bend * np.sinh(units.centre + units.unit * u))

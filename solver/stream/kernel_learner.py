@@ -1,4 +1,4 @@
-"""A solver that learns online for one kernel, whose gamma the stream settles if it is "auto"."""
+"""An online solver for one kernel, whose gamma is chosen from the stream if it is "auto"."""
 
 import math
 from collections.abc import Callable, Mapping
@@ -14,8 +14,8 @@ from wolfstream.solver.kernels.functions import Kernel
 from wolfstream.solver.rows.matrix import Matrix, SparseRows, largest_feature
 from wolfstream.solver.rows.sample_weights import Weights
 from wolfstream.solver.stream.labels import Label
-from wolfstream.solver.stream.moved_classes import FollowingSet
 from wolfstream.solver.stream.paper_learners import SetLearnerView
+from wolfstream.solver.stream.relabelling import RelabellingSet
 from wolfstream.solver.stream.votes import Answer
 from wolfstream.solver.working_set.auto_widths import AutoWidths
 from wolfstream.solver.working_set.learner import WorkingSet
@@ -26,36 +26,36 @@ from wolfstream.solver.working_set.width_search import NEVER
 
 L = TypeVar("L", bound=Learner)
 
-# In how many samples members of a working set fade; "auto" finds it, with None they never do.
+# Samples after which members of a working set fade; "auto" chooses it, with None they never fade.
 Horizon: TypeAlias = Literal["auto"] | int | None
-# Wider rows are learned without a horizon: a past of them would take too much memory.
+# Wider rows are learned without a horizon: past rows would take too much memory.
 _MOST_COLUMNS = 2048
 
 
 class SetFigures(NamedTuple):
-    """A working set that has met a class, and figures for its description.
-
-    view: to predict with. members: the set of it. past_nbytes: see `KernelLearner`.
-    search_work_per_sample: see `AutoWidths`; 0 where there is no search.
-    """
+    """A view of a working set that has met a class, and figures for its description."""
 
     view: SetLearnerView
     members: WorkingSetView
     summary: Summary
-    past_nbytes: int
-    search_work_per_sample: int
+    past_nbytes: int  # as of `KernelLearner`
+    search_work_per_sample: int  # as of `AutoWidths`; 0 without a search
 
 
 class KernelLearner(Generic[L]):
-    """A learner of a kernel. It does not listen to other heads.
+    """A learner for a kernel. It takes no votes of other heads.
 
-    kernel: with the gamma to begin with. auto: whether the first samples settle gamma. build:
-    makes a fresh learner for a kernel. largest_product: of `kernels.bandwidth.gamma_from_rows`.
-    horizon: of a working set with an rbf kernel, in samples (`working_set.auto_widths`); it is
-    for dense rows of at most 2,048 numbers. With "auto", gamma is found as it is there.
-    gamma: the estimate so far; None if gamma is given. horizon: in how many samples members
-    fade at present; None if they do not.
+    kernel: with the gamma to begin with.
+    build: returns a learner for a kernel that has learned nothing.
+    auto: whether gamma is chosen from the first samples.
+    largest_product: as of `kernels.bandwidth.gamma_from_rows`.
+    horizon: of a working set with an rbf kernel, in samples (`working_set.auto_widths`), which also
+        chooses an "auto" gamma; only for dense rows of at most 2,048 numbers.
+    gamma: the chosen gamma so far; None if gamma is given.
     features: of sparse rows, one more than the largest feature number that was learned.
+
+    The attribute `horizon` is the number of samples after which members fade at present; None if
+    they do not.
     """
 
     def __init__(
@@ -72,34 +72,34 @@ class KernelLearner(Generic[L]):
         self.horizon: float | None = None
         self._horizon = horizon
         self._kernel, self._build, self._is_auto = kernel, build, auto
-        self._following: FollowingSet | None = None
+        self._relabelling_set: RelabellingSet | None = None
         self._auto: AutoGamma[L] | None = None
         self._fixed: L | None = None
         if auto:
             self._auto = AutoGamma(partial(_build_with, build, kernel), largest_product)
-            self._note_widths()
+            self._update_widths()
         else:
             self._fixed = build(kernel)
 
     @property
-    def following(self) -> FollowingSet | None:
+    def relabelling_set(self) -> RelabellingSet | None:
         """The working set whose members fade; None of other learners."""
-        return self._following
+        return self._relabelling_set
 
     @property
     def _fading(self) -> AutoWidths | None:
-        return None if self._following is None else self._following.set
+        return None if self._relabelling_set is None else self._relabelling_set.set
 
     @property
     def current(self) -> L:
-        """The learner; another one whenever its widths are found again."""
+        """The learner; it is replaced whenever widths are chosen again."""
         if self._fading is not None:
             return cast(L, self._fading.learner)
         learner = self._auto.learner if self._auto else self._fixed
         assert learner is not None
         return learner
 
-    def _note_widths(self) -> None:
+    def _update_widths(self) -> None:
         fading = self._fading
         if self._auto is not None:
             self.gamma = self._auto.gamma if fading is None else fading.widths.gamma
@@ -108,7 +108,7 @@ class KernelLearner(Generic[L]):
 
     @property
     def seen(self) -> int:
-        """How many samples a working set has seen."""
+        """The number of samples that a working set has seen."""
         if self._fading is not None:
             return self._fading.seen
         learner = self.current
@@ -116,9 +116,9 @@ class KernelLearner(Generic[L]):
         return learner.seen
 
     def kept_numbers(self) -> NDArray[np.int64]:
-        """The places, among all samples that a working set has seen, of those that may be members.
+        """Return the numbers of the samples that are stored and may be members, ascending from 0.
 
-        In ascending order, from 0; those that are not known are left out.
+        Samples whose number is not known are left out.
         """
         if self._fading is not None:
             return self._fading.kept_numbers()
@@ -129,18 +129,18 @@ class KernelLearner(Generic[L]):
 
     @property
     def past_nbytes(self) -> int:
-        """The bytes that are kept to find the widths, and to see classes move."""
-        return 0 if self._following is None else self._following.past_nbytes
+        """Bytes of past samples, which choose widths and detect permuted labels."""
+        return 0 if self._relabelling_set is None else self._relabelling_set.past_nbytes
 
     def past_growth(self, columns: int) -> int:
-        """Return the most bytes by which that can grow with rows of so many columns.
+        """Return the most bytes by which `past_nbytes` can grow with rows of `columns` columns.
 
-        Once it has half of what it can take, it has nearly all of what it will.
+        Beyond half of the maximum it hardly grows.
         """
         if self._horizon is None:
             return 0
-        most, held = past_bytes(columns), self.past_nbytes
-        return most - held if 2 * held < most else 0
+        most, stored = past_bytes(columns), self.past_nbytes
+        return most - stored if 2 * stored < most else 0
 
     def figures(self) -> SetFigures | None:
         """Return the figures of a working set; None before its first class."""
@@ -155,7 +155,7 @@ class KernelLearner(Generic[L]):
         return SetFigures(view, members, learner.summary(members), self.past_nbytes, work)
 
     def view(self) -> Any:
-        """Return an immutable view of the learner; of one whose members fade, a `TimedView`."""
+        """Return an immutable view of the learner; a `TimedView` if its members fade."""
         return self.current.view() if self._fading is None else self._fading.view()
 
     @property
@@ -164,21 +164,26 @@ class KernelLearner(Generic[L]):
         return self._auto is None or self._auto.frozen
 
     def meet(self, label: Label) -> None:
-        """A class needs no preparation."""
+        """Do nothing: a class needs no preparation."""
 
     def absorb(
         self, X: Matrix, y: NDArray[Any], _: object = None, weight: Weights = None
     ) -> list[Answer]:
-        """Learn rows with class numbers or targets; returns the learner's answers part by part."""
+        """Learn rows in order; return the answers to them before that, part by part.
+
+        X: n rows.
+        y: (n,) class codes or targets.
+        weight: (n,) weights of the rows.
+        """
         if self._fades(X):
-            if self._following is None:
-                self._following = self.new_following()
-            faded = self._following.absorb(X, y, weight)
-            self._note_widths()
-            return list(faded)
+            if self._relabelling_set is None:
+                self._relabelling_set = self.new_relabelling_set()
+            set_answers = self._relabelling_set.absorb(X, y, weight)
+            self._update_widths()
+            return list(set_answers)
         if self._auto:
             answers = [answer for _, answer in self._auto.absorb(X, y, weight)]
-            self._note_widths()
+            self._update_widths()
         else:
             answers = [self.current.absorb(X, y, weight=weight)]
         if isinstance(X, SparseRows):
@@ -197,45 +202,49 @@ class KernelLearner(Generic[L]):
         return AutoWidths(partial(_build_with, build, self._kernel), gamma, horizon)
 
     def new_learner(self, kernel: Kernel) -> L:
-        """Return a new learner for a kernel, whose gamma is a number."""
+        """Return a learner for a kernel that has learned nothing."""
         return self._build(kernel)
 
-    def new_following(self) -> FollowingSet:
-        """Return a working set whose members fade, before its first sample."""
-        return FollowingSet(self._new_fading())
+    def new_relabelling_set(self) -> RelabellingSet:
+        """Return a working set whose members fade that has learned nothing."""
+        return RelabellingSet(self._new_fading())
 
-    def go_on_from(self, learner: L | FollowingSet, like: "KernelLearner[L]") -> None:
-        """Have a learner that was made of others; like: one of these, with the same parameters."""
+    def go_on_from(self, learner: L | RelabellingSet, like: "KernelLearner[L]") -> None:
+        """Continue with a learner that was merged from others.
+
+        learner: the merged one.
+        like: one of the others, with the same parameters.
+        """
         self.features = like.features
-        if isinstance(learner, FollowingSet):
-            self._following = learner
+        if isinstance(learner, RelabellingSet):
+            self._relabelling_set = learner
         elif self._auto is None:
             self._fixed = learner
         else:
             assert like.gamma is not None
             self._auto.go_on_from(learner, like.gamma)
-        self._note_widths()
+        self._update_widths()
 
     def state(self) -> tuple[dict[str, Any], dict[str, NDArray[Any]]]:
-        """Return plain data and arrays from which `restore` goes on bit for bit."""
-        own = self._following or self._auto or self.current
+        """Return plain data and arrays from which `restore` continues bit for bit."""
+        own = self._relabelling_set or self._auto or self.current
         return {"features": self.features}, own.state()
 
     def restore(self, plain: Mapping[str, Any], arrays: Mapping[str, NDArray[Any]]) -> None:
-        """Take over a state."""
+        """Restore what `state` returned."""
         self.features = plain["features"]
         if "widths" in arrays:
-            self._following = self.new_following()
-            self._following.restore(arrays)
+            self._relabelling_set = self.new_relabelling_set()
+            self._relabelling_set.restore(arrays)
         elif self._auto:
             self._auto.restore(arrays)
         else:
             self.current.restore(arrays)
-        self._note_widths()
+        self._update_widths()
 
 
 def past_bytes(columns: int) -> int:
-    """Return the most bytes of the past that a horizon asks for, of dense rows."""
+    """Return the most bytes of past dense rows that a horizon needs."""
     return 0 if columns > _MOST_COLUMNS else MOST_KEPT * columns * 8
 
 

@@ -1,13 +1,13 @@
-r"""What the labels just before a row add to a bank's answer, where they are known.
+r"""Adds what the labels just before a row tell about it to a bank's prediction.
 
-    the answer without them           \
-    what the labels so far say         >  stackers and shares  ->  the answer that knows them
+    prediction without them           \
+    experts on the labels so far       >  stackers and fixed share  ->  prediction with them
     trees that see the last targets   /
 
-Both answers are a model's: rows that it learns are answered with the labels before them, in the
-order of the log, and that is what its results count. A prediction is answered so where the labels
-just before its row have come (`label_order`), or always; else without. Nothing of this changes the
-answer without them, and there is none any more once there are more than MOST_CLASSES classes.
+Samples are predicted with the labels before them when they are learned, in the order of the log,
+and scores count these predictions. A row to predict gets them if the labels just before it are
+known (`label_order`), or if the model always uses them. The prediction without them does not depend
+on any of this. With more than MOST_CLASSES classes the labels before are not used.
 """
 
 from collections.abc import Mapping
@@ -23,72 +23,76 @@ from wolfstream.solver.adaptive.view import ClassAnswers
 from wolfstream.solver.arrays import Float64Array
 from wolfstream.solver.calibration.classes import ClassCalibration, ClassConfidence
 from wolfstream.solver.calibration.values import ValueCalibration, ValueConfidence
+from wolfstream.solver.rows.head_rows import RawRows
 from wolfstream.solver.rows.matrix import Matrix
-from wolfstream.solver.rows.seen import RawRows
 from wolfstream.solver.stream import past_classes, past_values
 from wolfstream.solver.stream.past_classes import ClassPast, ClassPasts, ClassPastView
 from wolfstream.solver.stream.past_values import ValuePast, ValuePasts, ValuePastView
-from wolfstream.solver.stream.placed import PlacedAnswers
 from wolfstream.solver.stream.recent_rows import RecentRows, RecentView
+from wolfstream.solver.stream.temporal_answers import TemporalAnswers
 from wolfstream.solver.stream.value_head import Values
 from wolfstream.solver.stream.value_mixture import HORIZONS
 from wolfstream.solver.stream.votes import HeadAnswer
 
 MOST_CLASSES = 128
-# How the names of its arrays begin, and after that those of its calibration.
+# Prefix of the names of saved arrays, and then of those of the calibration.
 PREFIX, CALIBRATION = "past_", "calibration_"
 
 
 class PastView(NamedTuple):
-    """An immutable view of what the labels so far add to answers.
+    """An immutable view of what the labels so far add to predictions."""
 
-    always: whether all predictions are answered with it. recent: the rows learned last. alone: how
-    sure answers without it are.
-    """
-
-    always: bool
-    recent: RecentView
-    of_task: ClassPastView | ValuePastView
-    alone: ClassConfidence | ValueConfidence
+    always: bool  # whether all predictions use it
+    recent: RecentView  # the rows learned last
+    past: ClassPastView | ValuePastView
+    alone: ClassConfidence | ValueConfidence  # of predictions without the labels before
 
     def helps(self, *, in_turn: bool) -> bool:
-        """Return whether a prediction is answered with it.
+        """Return whether a prediction uses the labels before its row.
 
-        in_turn: whether the labels just before its row are known.
+        in_turn: whether the labels just before the row are known.
         """
         return in_turn or self.always
 
-    def placed(self, answers: Any, votes: Float64Array | None, *, in_turn: bool) -> PlacedAnswers:
-        """Return the answers to a prediction about which there are others; see `helps`."""
+    def temporal_answers(
+        self, answers: Any, votes: Float64Array | None, *, in_turn: bool
+    ) -> TemporalAnswers:
+        """Return the predictions with the labels before rows, or without; see `helps`.
+
+        answers: without them.
+        votes: (n,) values of trees that see the targets before; None without such trees.
+        in_turn: whether the labels just before the rows are known.
+        """
         if self.helps(in_turn=in_turn):
-            return PlacedAnswers(self.answer(answers, votes), True)
-        return PlacedAnswers(answers, False, confidence=self.alone)
+            return TemporalAnswers(self.answer(answers, votes), True)
+        return TemporalAnswers(answers, False, confidence=self.alone)
 
     def answer(self, answers: Any, votes: Float64Array | None = None) -> Any:
-        """Return answers that know the labels before for others that do not.
-
-        votes: (n,) of trees that see the targets before.
-        """
-        if isinstance(self.of_task, ClassPastView):
-            return self.of_task.answer(answers)
-        return self.of_task.answer(answers, answers.prediction if votes is None else votes)
+        """Return predictions with the labels before rows; arguments as of `temporal_answers`."""
+        if isinstance(self.past, ClassPastView):
+            return self.past.answer(answers)
+        return self.past.answer(answers, answers.prediction if votes is None else votes)
 
     def gradient(self, answers: Any, direction: Float64Array) -> Float64Array:
-        """Return what answers to one row without it count in a direction of those with it.
+        """Return the gradient in the prediction without the labels before, of that with them.
 
-        direction: (K,) of logarithms of probabilities, or (1,).
+        answers: to one row, without the labels before.
+        direction: (K,) the gradient in log probabilities with them; (1,) in regression.
         """
-        if isinstance(self.of_task, ClassPastView):
-            return self.of_task.direction(answers, direction)
-        return direction * self.of_task.rate(float(answers.prediction[0]))
+        if isinstance(self.past, ClassPastView):
+            return self.past.direction(answers, direction)
+        return direction * self.past.rate(float(answers.prediction[0]))
 
 
 class LabelPast:
-    """The labels of one bank so far. always: as of `PastView`.
+    """Learns what the labels before a row tell about it, for one bank.
 
-    classes: met so far, 0 of numbers. past: None once there are too many classes. losses: of the
-    answer without the labels before, the other experts and the stackers. alone: the calibration of
-    the answer without the labels before.
+    regression: whether labels are numbers.
+    always: as of `PastView`.
+    classes: number of classes so far; 0 in regression.
+    past: None once there are too many classes.
+    losses: of the prediction without the labels before, the other experts, and the stackers.
+    alone: the calibration of the prediction without the labels before.
     """
 
     def __init__(self, *, regression: bool, always: bool) -> None:
@@ -98,20 +102,21 @@ class LabelPast:
         self.past = past_values.new_value_past() if regression else past_classes.new_class_past()
         self.losses = Losses(1 + len(self.kinds))
         self.alone = ValueCalibration() if regression else ClassCalibration(log_scores=True)
-        self._of_values, self._of_classes = ValuePasts(), ClassPasts()
+        self._value_pasts, self._class_pasts = ValuePasts(), ClassPasts()
 
     @property
     def kinds(self) -> list[dict[str, Any]]:
-        """Return the parameters of the experts but the answer, and of the stackers."""
+        """The parameters of all experts but the first, and of the stackers."""
         if not self.regression:
             return [dict(kind) for kind in past_classes.KINDS]
         stackers = [horizon if np.isfinite(horizon) else None for horizon in HORIZONS]
         return [dict(kind) for kind in past_values.KINDS] + [
-            {"learner": "stacker", "of": "targets before", "horizon": one} for one in stackers
+            {"learner": "stacker", "of": "targets before", "horizon": horizon}
+            for horizon in stackers
         ]
 
     def meet(self, classes: int) -> None:
-        """Make room for so many classes, or stop."""
+        """Grow to `classes` classes; stop if these are too many."""
         if classes == self.classes:
             return
         self.classes = classes
@@ -129,22 +134,24 @@ class LabelPast:
         answers: Any,
         votes: Float64Array | None = None,
     ) -> Any:
-        """Learn rows with their labels; return answers that know the labels before each.
+        """Learn rows in order; return the predictions with the labels before each.
 
-        X, raw: see `recent_rows.hashes_of`. weight: (n,). answers: that do not know them:
-        ClassAnswers or Values. votes: (n,) of trees that see the targets before; None where
-        there are none.
+        X, raw: n rows, as `recent_rows.last_hashes` takes them.
+        y: (n,) class codes or targets.
+        weight: (n,) weights of the rows.
+        answers: the predictions without the labels before, ClassAnswers or Values.
+        votes: (n,) values of trees that see the targets before; None without such trees.
         """
         met, aided, losses = self.classes, answers, None
         if isinstance(answers, ClassAnswers):
             self.meet(answers.probability.shape[1])
             if isinstance(self.past, ClassPast):
                 known = known_classes(y, met)
-                aided, losses = self._of_classes.learn(self.past, answers, y, known, weight)
+                aided, losses = self._class_pasts.learn(self.past, answers, y, known, weight)
         elif isinstance(self.past, ValuePast):
             values = answers.prediction
             tree_values = values if votes is None else votes
-            aided, losses = self._of_values.learn(self.past, values, tree_values, y, weight)
+            aided, losses = self._value_pasts.learn(self.past, values, tree_values, y, weight)
             aided = Values(aided)
         if losses is not None:
             for start in range(0, len(y), RECENT):
@@ -161,30 +168,23 @@ class LabelPast:
             self.alone.absorb(answers.prediction, y)
 
     def view(self) -> PastView | None:
-        """Return what answers the next row; None where nothing does."""
-        of_task: ClassPastView | ValuePastView | None = None
+        """Return an immutable view for the next row; None if the labels so far tell nothing."""
+        past: ClassPastView | ValuePastView | None = None
         if isinstance(self.past, ClassPast):
-            of_task = past_classes.view_of(self.past)
+            past = past_classes.view_of(self.past)
         elif self.past is not None:
-            of_task = self._of_values.view(self.past)
-        if of_task is None:
+            past = self._value_pasts.view(self.past)
+        if past is None:
             return None
-        return PastView(self.always, self.recent.view(), of_task, self.alone.view())
+        return PastView(self.always, self.recent.view(), past, self.alone.view())
 
-    def standing(self, before: Standing) -> Standing:
-        """Return a standing with that of the labels before, of which all share the weight."""
+    def standing(self, others: Standing) -> Standing:
+        """Return the standing of all learners; others: that of bank and trees."""
         if self.past is None:
-            return before
-        of_task = self.past
-        mixed = of_task.combination if isinstance(of_task, ClassPast) else of_task.mixture
-        weight = mixed.weight
-        recent, overall = self.losses.means()
-        return Standing(
-            before.kinds + self.kinds,
-            np.concatenate([weight[0] * before.weight, weight[1:]]),
-            np.concatenate([before.recent_loss, recent[1:]]),
-            np.concatenate([before.overall_loss, overall[1:]]),
-        )
+            return others
+        past = self.past
+        mixed = past.combination if isinstance(past, ClassPast) else past.mixture
+        return others.joined(Standing(self.kinds, mixed.weight, *self.losses.means()))
 
     @property
     def nbytes(self) -> int:
@@ -200,14 +200,14 @@ class LabelPast:
         return past_values.value_past_arrays(self.past)
 
     def state(self) -> dict[str, NDArray[Any]]:
-        """Return all that `restore` needs to go on bit for bit, as plain arrays."""
+        """Return plain arrays from which `restore` continues bit for bit."""
         classes = {"classes": np.array([self.classes], np.int64)}
         arrays = classes | self.recent.state() | self.losses.state() | self._arrays()
         arrays |= {f"{CALIBRATION}{name}": array for name, array in self.alone.state().items()}
         return {f"{PREFIX}{name}": array for name, array in arrays.items()}
 
     def restore(self, arrays: Mapping[str, NDArray[Any]]) -> None:
-        """Take over a state of such labels."""
+        """Restore what `state` returned."""
         own = _named(PREFIX, arrays)
         self.alone.restore(_named(CALIBRATION, own))
         self.classes = int(own["classes"][0])
@@ -222,7 +222,7 @@ class LabelPast:
 
 
 def _named(prefix: str, arrays: Mapping[str, NDArray[Any]]) -> dict[str, NDArray[Any]]:
-    """Return the arrays whose names begin so, by the rest of these."""
+    """Return the arrays whose names have a prefix, by their names without it."""
     return {
         name.removeprefix(prefix): array
         for name, array in arrays.items()

@@ -1,4 +1,4 @@
-"""The labels that a head has met, and their numbers 0, 1, 2, ... in the order of appearance."""
+"""Labels, and what different spellings of a label have in common."""
 
 import re
 from collections.abc import Mapping
@@ -6,20 +6,20 @@ from functools import lru_cache
 from typing import TypeAlias
 
 Label: TypeAlias = str | int | bool
-# What all spellings of a label have in common.
+# Equal for all spellings of a label.
 LabelKey: TypeAlias = int | str
 
-# As numbers are written: "01" is not 1, as postcodes and account numbers are not numbers.
+# "01" is not 1: postcodes and account numbers are not numbers.
 _WHOLE_NUMBER = re.compile(r"[+-]?(0|[1-9][0-9]*)(\.0*)?", re.ASCII)
 _TRUTH: Mapping[str, int] = {"true": 1, "false": 0}
 
 
 @lru_cache(maxsize=1024)
 def key_of(label: Label) -> LabelKey:
-    """Return what all spellings of a label have in common: 1, "1", "1.0", true and "True" are one.
+    """Return the key of a label; that of 1, "1", "1.0", true and "True" is the same.
 
-    A file or a program spells the labels of one column in several ways: a data frame has true or
-    1.0 where its CSV has "True" or "1". Of a head the first spelling decides what it answers.
+    The labels of one column may be spelled in several ways: a data frame has true or 1.0 where its
+    CSV has "True" or "1". A head predicts the first spelling that it has met.
     """
     if type(label) is not str:
         return int(label)
@@ -29,5 +29,5 @@ def key_of(label: Label) -> LabelKey:
 
 
 def text_of(label: Label | float) -> str:
-    """Return a label as a name in JSON, where true and false are lower case."""
+    """Return a label as a key of a JSON object, true and false in lower case."""
     return str(label).lower() if isinstance(label, bool) else str(label)

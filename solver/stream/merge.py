@@ -1,8 +1,8 @@
-"""Models that learn parts of one stream side by side, and one model of them all.
+"""Merges models that have learned parts of a stream into one.
 
-What all parts must share is settled by the first samples: columns, a kernel's width, random
-features. So these go to one model, and `sibling` begins others beside it. `merge` leaves the parts
-as they are. No sample is in two of them, and so none counts twice.
+The first samples decide what all parts must share: columns, a kernel's width, random features. So
+one model learns these samples, and `sibling` begins the others. Each sample must go to one model
+only. `merge` does not change the parts.
 """
 
 from collections.abc import Mapping, Sequence
@@ -18,8 +18,7 @@ from wolfstream.solver.asset.merge import merge as merge_asset
 from wolfstream.solver.asset.merge import sibling_of
 from wolfstream.solver.calibration.classes import ClassCalibration
 from wolfstream.solver.calibration.merge import merge as merge_calibrations
-from wolfstream.solver.prepare.pooled import pooled
-from wolfstream.solver.prepare.scale import copied
+from wolfstream.solver.prepare.scale import copied, pooled
 from wolfstream.solver.stream.class_head import ClassHead
 from wolfstream.solver.stream.kernel_learner import KernelLearner
 from wolfstream.solver.stream.labels import Label, key_of
@@ -31,10 +30,9 @@ from wolfstream.solver.working_set.union import renumbered, support_of, unite
 def sibling(model: StreamModel) -> StreamModel:
     """Return a model with the same columns and random features that has learned nothing.
 
-    It knows the scales of columns, too, from which its own go on.
+    The scales of its columns continue from those of the model.
 
-    Raises ValueError for a model whose first samples have not settled these yet, and for one that
-    cannot be merged.
+    Raises ValueError for a model that is still deciding these, or that cannot be merged.
     """
     _check(model)
     other = _like(model)
@@ -51,10 +49,11 @@ def merge(
 ) -> StreamModel:
     """Return the model of all samples that a model and its siblings have learned.
 
-    labels: for each model, the labels of its classes in the result; None if they are its own.
+    `adaptive.merge`, `working_set.union`, `asset.merge` and `calibration.merge` say how each part
+    is merged. Models without samples are ignored.
 
-    See `adaptive.merge`, `working_set.union`, `asset.merge` and `calibration.merge` for what
-    becomes of each part. Models without samples have no part in it.
+    models: a model and its siblings.
+    labels: for each model, the labels of its classes in the result; None if they are its own.
 
     Raises ValueError, with the reason, for models that cannot be merged.
     """
@@ -72,7 +71,7 @@ def merge(
         merged.rows.preparation = merged.rows.fresh_preparation()
         assert merged.rows.preparation is not None
         merged.rows.preparation.moments = pooled(moments)
-    classes, places = _union([names for _, names in learned])
+    classes, class_codes = _union([names for _, names in learned])
     for name, head in merged.heads.items():
         assert isinstance(head, ClassHead)
         head.meet(classes)
@@ -81,20 +80,20 @@ def merge(
             for model in parts
             if isinstance(calibration := model.heads[name].calibration, ClassCalibration)
         ]
-        merge_calibrations(head.calibration, calibrations, places, len(classes))
-    _merge_learners(merged.paper, [model.paper for model in parts], places)
+        merge_calibrations(head.calibration, calibrations, class_codes, len(classes))
+    _merge_learners(merged.paper, [model.paper for model in parts], class_codes)
     fresh = merged.bank.begin(parts[0].bank.row_columns, parts[0].bank.texts)
     assert isinstance(fresh, AdaptiveClassifier)
     banks = [bank for model in parts if isinstance(bank := model.bank.current, AdaptiveClassifier)]
-    merge_banks(banks, places, fresh)
+    merge_banks(banks, class_codes, fresh)
     if merged.bank.past is not None:
         merged.bank.past.meet(fresh.n_classes)
-    merged.bank.merge_class_weights([model.bank for model in parts], places)
+    merged.bank.merge_class_weights([model.bank for model in parts], class_codes)
     return merged
 
 
 def _like(model: StreamModel) -> StreamModel:
-    """A model of the same parameters and rows that has learned nothing."""
+    """Return a model with the same parameters and form of rows that has learned nothing."""
     other = StreamModel(
         model.task,
         model.head,
@@ -114,11 +113,11 @@ def _like(model: StreamModel) -> StreamModel:
 def _union(
     each: Sequence[Sequence[Label]],
 ) -> tuple[list[Label], list[NDArray[np.int64]]]:
-    """All labels, and the numbers in them of those of each."""
-    number = {key_of(label): label for labels in each for label in labels}
-    place = {key: i for i, key in enumerate(number)}
-    places = [np.array([place[key_of(label)] for label in labels], np.int64) for labels in each]
-    return list(number.values()), places
+    """Return all labels, and for each sequence of labels their codes in the result."""
+    union = {key_of(label): label for labels in each for label in labels}
+    codes = {key: i for i, key in enumerate(union)}
+    each_codes = [np.array([codes[key_of(label)] for label in labels], np.int64) for labels in each]
+    return list(union.values()), each_codes
 
 
 def _check(model: StreamModel) -> None:
@@ -148,46 +147,49 @@ def _check_same(first: StreamModel, other: StreamModel) -> None:
 
 
 def _begin_beside(new: KernelLearner[Any], learner: KernelLearner[Any]) -> None:
-    """Have a learner without samples share what learners to be merged must share.
+    """Give a learner without samples what merged learners must share with each other.
 
-    Of ASSET that is gamma and the features; a working set is built again from its samples, with
-    the widths that one of the sets has found.
+    That is gamma and the features of ASSET, and gamma of a working set. A working set with a
+    horizon shares nothing: merging builds it again from its samples.
 
-    Raises ValueError while the learner is still choosing them.
+    Raises ValueError while the learner is still choosing its kernel.
     """
-    if not learner.frozen and learner.following is None:
+    if not learner.frozen and learner.relabelling_set is None:
         raise ValueError("a learner is still choosing its kernel: let it learn more first")
     if isinstance(learner.current, Asset):
         new.go_on_from(sibling_of(learner.current), learner)
-    elif learner.following is None:
+    elif learner.relabelling_set is None:
         new.go_on_from(new.new_learner(learner.current.kernel), learner)
 
 
 def _merge_learners(
     merged: KernelLearner[Any],
     each: Sequence[KernelLearner[Any]],
-    places: Sequence[NDArray[np.int64]],
+    class_codes: Sequence[NDArray[np.int64]],
 ) -> None:
-    """Have a learner without samples be the merged one of several that have learned some.
+    """Merge several learners into one without samples.
 
-    places: for each, the numbers in the merged one of the classes that it has met. Raises
-    ValueError for learners that cannot be merged.
+    merged: becomes the result.
+    each: the learners.
+    class_codes: for each learner, the codes (K_k,) of its classes in the result.
+
+    Raises ValueError for learners that cannot be merged.
     """
     widest = max(each, key=lambda learner: learner.features)
-    following = [learner.following for learner in each if learner.following is not None]
-    if following:
-        result = merged.new_following()
-        merge_widths(result.set, [follower.set for follower in following], places)
+    sets = [learner.relabelling_set for learner in each if learner.relabelling_set is not None]
+    if sets:
+        result = merged.new_relabelling_set()
+        merge_widths(result.set, [one.set for one in sets], class_codes)
         result.watch_from_now()
         merged.go_on_from(result, widest)
     elif isinstance(each[0].current, Asset):
-        merged.go_on_from(merge_asset([learner.current for learner in each], places), widest)
+        merged.go_on_from(merge_asset([learner.current for learner in each], class_codes), widest)
     else:
-        classes = 1 + max(int(numbers.max()) for numbers in places)
+        classes = 1 + max(int(codes.max()) for codes in class_codes)
         united = merged.new_learner(widest.current.kernel)
         supports = [
-            renumbered(support_of(learner.current), numbers, classes)
-            for learner, numbers in zip(each, places, strict=True)
+            renumbered(support_of(learner.current), codes, classes)
+            for learner, codes in zip(each, class_codes, strict=True)
         ]
         unite(united, supports, classes)
         united.seen = sum(learner.seen for learner in each)

@@ -1,4 +1,4 @@
-"""A model of a stream in process: what a server's default model computes, in the same bits."""
+"""The default model in process: it computes the same bits as in a server."""
 
 from collections.abc import Callable, Iterator
 from functools import partial
@@ -10,9 +10,9 @@ from wolfstream.solver.asset.view import AssetView
 from wolfstream.solver.kernels.functions import Kernel
 from wolfstream.solver.prepare.named_rows import NameTable, Rows
 from wolfstream.solver.prepare.row_form import Preparing
+from wolfstream.solver.rows.head_rows import HeadRows
 from wolfstream.solver.rows.matrix import Matrix, SparseRows, take_rows
 from wolfstream.solver.rows.sample_weights import Weights
-from wolfstream.solver.rows.seen import Seen
 from wolfstream.solver.stream.bank import BankLearner, BankLearnerView
 from wolfstream.solver.stream.chain import ChainOnDemand, chained
 from wolfstream.solver.stream.class_head import ClassHead, ClassHeadView, LearnerView
@@ -29,17 +29,17 @@ from wolfstream.solver.stream.paper_learners import (
 )
 from wolfstream.solver.stream.parameters import AssetParameters, SetParameters, Task, Temporal
 from wolfstream.solver.stream.reasons import MemberPulls
-from wolfstream.solver.stream.rows import Part, RowsView, StreamRows
+from wolfstream.solver.stream.rows import RowsView, StreamRows, StreamSamples
 from wolfstream.solver.stream.turns import absorb_in_turn, inputs_of
 from wolfstream.solver.stream.value_head import ValueHead, ValueHeadView
 from wolfstream.solver.stream.votes import HeadAnswer, HeadInputs
 from wolfstream.solver.working_set.learner import WorkingSet
 
-# The learner of the papers that learns the samples, too.
+# The head beside the bank, by the papers.
 PaperHead = Literal["working_set", "asset"]
 BANK = "adaptive"
 LISTENERS = frozenset({BANK})
-# The heads that a bank listens to; those that learn nothing stay silent.
+# The heads whose votes a bank takes; a head that learns nothing has no vote.
 VOTERS: dict[Task, tuple[str, ...]] = {
     "classification": ("working_set", "asset"),
     "regression": ("asset",),
@@ -50,17 +50,19 @@ HeadView = ClassHeadView | ValueHeadView
 
 
 class StreamView(NamedTuple):
-    """An immutable view of a model. heads: those that can predict. chain: of them."""
+    """An immutable view of a model."""
 
     rows: RowsView
-    heads: dict[str, HeadView]
+    heads: dict[str, HeadView]  # those that can predict
     chain: ChainOnDemand
 
     def predict(self, rows: Rows | SparseRows, order: LabelOrder | None = None) -> HeadAnswer:
-        """Return the bank's answers for rows. Raises Misfit, AnotherKind if they do not fit.
+        """Return the bank's answer to rows.
 
-        order: in which rows were predicted before; None if the labels before the rows are not to
-        be used.
+        rows: n rows of the model's form.
+        order: of predictions and labels so far; None to ignore the labels before rows.
+
+        Raises Misfit and AnotherKind for rows of another form.
         """
         seen = self._seen(rows, order)
         chain = None if isinstance(seen.X, SparseRows) else self.chain.get()
@@ -71,13 +73,13 @@ class StreamView(NamedTuple):
     def explain(
         self, rows: Rows | SparseRows, order: LabelOrder | None = None
     ) -> Iterator[Explanation]:
-        """Return why the bank answers so, and the members of a working set that it listens to.
+        """Yield an explanation of each prediction, with the members of a working set that votes.
 
-        order: as of `predict`. Raises as that.
+        Arguments and errors are those of `predict`.
         """
         seen = self._seen(rows, order)
         head_answer, inputs = self._predict(seen)
-        found = explanations(
+        each = explanations(
             BANK,
             self.heads,
             self.rows,
@@ -87,23 +89,24 @@ class StreamView(NamedTuple):
             inputs,
             lambda other: self._predict(other)[0],
         )
-        for i, one in enumerate(found):
-            yield one._replace(members=self._members(seen.X, i, one.contest))
+        for i, explanation in enumerate(each):
+            members = self._members(seen.X, i, explanation.contest)
+            yield explanation._replace(members=members)
 
-    def _members(self, X: Matrix, row: int, contest: Contest | None) -> MemberPulls | None:
-        """Return the pulls of members; all heads number the classes alike."""
+    def _members(self, X: Matrix, i: int, contest: Contest | None) -> MemberPulls | None:
+        """Return the pulls of members for row i; all heads have the same class codes."""
         if contest is None or VOTERS["classification"][0] not in self.heads:
             return None
-        one = take_rows(X, slice(row, row + 1))
-        return self.heads[VOTERS["classification"][0]].pulls(one, contest.wanted, contest.other)
+        row = take_rows(X, slice(i, i + 1))
+        return self.heads[VOTERS["classification"][0]].pulls(row, contest.wanted, contest.other)
 
-    def _seen(self, rows: Rows | SparseRows, order: LabelOrder | None = None) -> Seen:
-        seen = Seen(rows) if isinstance(rows, SparseRows) else self.rows.seen(rows)
+    def _seen(self, rows: Rows | SparseRows, order: LabelOrder | None = None) -> HeadRows:
+        seen = HeadRows(rows) if isinstance(rows, SparseRows) else self.rows.head_rows(rows)
         bank = self.heads[BANK].learner
         assert isinstance(bank, BankLearnerView)
-        return seen if order is None else order.placed(bank.past, seen)
+        return seen if order is None else order.marked(bank.past, seen)
 
-    def _predict(self, seen: Seen) -> tuple[HeadAnswer, HeadInputs]:
+    def _predict(self, seen: HeadRows) -> tuple[HeadAnswer, HeadInputs]:
         def ask(name: str) -> HeadAnswer:
             return self.heads[name].predict(seen.X)
 
@@ -112,14 +115,19 @@ class StreamView(NamedTuple):
 
 
 class StreamModel:
-    """Prepared rows, a learner of the papers, and a bank that listens to it and answers.
+    """Prepares rows, learns them by a head of the papers, and predicts by a bank with its vote.
 
-    head: the name of that learner. preparing: how rows are prepared. temporal, pins, class_weight:
-    see `BankLearner`. seed: of all randomness. set_parameters: of the working set. order: in which
-    rows were predicted in this process.
-
-    The first rows decide whether rows are arrays, a table or sparse ones by name (`row_form`), or
+    The first rows decide whether rows are arrays, a table, sparse ones by name (`row_form`), or
     sparse ones of numbered features. Sparse rows are learned as they come.
+
+    task: "classification" or "regression".
+    head: the name of the head of the papers.
+    preparing: how rows are prepared.
+    temporal, class_weight: as of `BankLearner`.
+    seed: of all randomness.
+    set_parameters: of the working set.
+    pins: as of `BankLearner`.
+    order: of predictions and labels in this process.
     """
 
     def __init__(
@@ -142,7 +150,7 @@ class StreamModel:
         self.begin()
 
     def begin(self) -> None:
-        """Make heads without samples, of the present parameters."""
+        """Replace the heads by ones without samples, with the present parameters."""
         task, head, seed = self.task, self.head, self.seed
         self.paper = _new_learner(task, head, self.set_parameters, seed)
         self.bank = BankLearner(
@@ -159,33 +167,36 @@ class StreamModel:
         }
 
     def weigh(self, class_weight: ClassWeight | None) -> None:
-        """Replace the weights of classes that are still to be met; see `BankLearner`."""
+        """Replace the weights of classes that come later; see `BankLearner`."""
         self.class_weight = class_weight
         if self.bank.class_weights is not None and class_weight is not None:
             self.bank.class_weights.class_weight = class_weight
 
     @property
     def learned(self) -> bool:
-        """Whether there were any samples."""
+        """Whether the model has learned any sample."""
         return self.bank.current is not None and self.bank.current.samples > 0
 
     @property
     def classes(self) -> tuple[Label, ...] | None:
-        """The labels that were met, in the order of their numbers; None of numbers."""
+        """The labels so far, in the order of their codes; None in regression."""
         return _classes(self.heads[BANK])
 
     def absorb(self, rows: Rows | SparseRows, y: Any, weight: Weights = None) -> None:
-        """Learn rows in order with n labels, or (n,) float64 targets, and weights (n,) > 0.
+        """Learn rows in order.
 
-        Numbers of arrays and tables may be NaN, which is missing. Raises Misfit, AnotherKind for
-        rows that do not fit, when those before them may have been learned: `rows.form.after`
-        raises them beforehand.
+        rows: n rows; NaN in arrays and tables is a missing number.
+        y: n labels, or (n,) float64 targets.
+        weight: (n,) weights > 0.
+
+        Raises Misfit and AnotherKind for rows of another form. Rows before them may have been
+        learned then; `rows.form.after` raises the same before anything is learned.
         """
         self._view = None
         if isinstance(rows, SparseRows):
-            self._learn(Seen(rows), y, weight)
+            self._learn(HeadRows(rows), y, weight)
             return
-        samples = Part(self.head, rows, y, weight)
+        samples = StreamSamples(self.head, rows, y, weight)
         for part, seen in self.rows.settling(samples, self._learn_anew):
             self._learn(seen, part.y, part.weight)
 
@@ -193,16 +204,16 @@ class StreamModel:
         former = self.heads
         self.begin()
         for part in self.rows.first:
-            self._learn(self.rows.seen(part.X), part.y, part.weight)
+            self._learn(self.rows.head_rows(part.X), part.y, part.weight)
         for name, head in self.heads.items():
             head.calibration = former[name].calibration
 
-    def _learn(self, seen: Seen, y: Any, weight: Weights) -> None:
+    def _learn(self, seen: HeadRows, y: Any, weight: Weights) -> None:
         heads = self.heads
         absorb_in_turn(heads, list(heads), LISTENERS, lambda _: None, BANK, seen, y, weight)
 
     def view(self) -> StreamView:
-        """Return the model as it is now. Raises ValueError before the first sample."""
+        """Return an immutable view. Raises ValueError before the first sample."""
         if self._view is None:
             self._view = self._new_view()
         return self._view
@@ -218,7 +229,7 @@ class StreamModel:
         return StreamView(self.rows.view(), heads, chain)
 
     def __getstate__(self) -> dict[str, Any]:
-        """Return all that goes on bit for bit where it is unpickled, as plain data and arrays."""
+        """Return plain data and arrays from which an unpickled model continues bit for bit."""
         rows = self.rows
         return {
             "task": self.task,
@@ -262,14 +273,14 @@ class StreamModel:
         self.bank.restore(*state["bank"])
 
     def standing(self) -> list[dict[str, Any]]:
-        """Return what each learner of the bank is worth; see `adaptive.standing`."""
+        """Return the weight and losses of each learner of the bank; see `adaptive.standing`."""
         return [] if self.bank.current is None else self.bank.standing_of_learners().rows()
 
 
 def _new_learner(
     task: Task, head: PaperHead, parameters: SetParameters, seed: int
 ) -> KernelLearner[Any]:
-    """Return the working set or ASSET with the defaults of a spec."""
+    """Return a working set or ASSET with the defaults of a spec."""
     build: Callable[[Kernel], WorkingSet | Asset]
     if head == "asset":
         build = partial(new_asset, parameters=AssetParameters(), task=task, seed=seed)

@@ -20,19 +20,19 @@ _SHARPER = 16.0
 
 
 class NoveltyAnswers(NamedTuple):
-    """How new n rows were, (n,); NaN for the first one of all."""
+    """The novelty of n rows before they were learned."""
 
-    novelty: Float64Array
+    novelty: Float64Array  # (n,), NaN for the first row of all
 
 
 class BallLearner:
-    """`OnlineBall` with the calls of other learners; labels and targets are ignored."""
+    """Adapts `OnlineBall` to the interface of other learners; labels and targets are ignored."""
 
     def __init__(self, ball: OnlineBall) -> None:
         self.ball = ball
 
     def absorb(self, X: Matrix, _: NDArray[Any], /, *, weight: Weights = None) -> NoveltyAnswers:
-        """Learn rows in order; how new each was just before."""
+        """Learn rows in order; return the novelty of each before that."""
         return NoveltyAnswers(self.ball.absorb(X, weight))
 
     def view(self) -> WorkingSetView:
@@ -40,18 +40,19 @@ class BallLearner:
         return self.ball.view()
 
     def state(self) -> dict[str, NDArray[Any]]:
-        """Return arrays from which `restore` goes on bit for bit."""
+        """Return plain arrays from which `restore` continues bit for bit."""
         return self.ball.state()
 
     def restore(self, state: Mapping[str, NDArray[Any]], /) -> None:
-        """Take over a state."""
+        """Restore what `state` returned."""
         self.ball.restore(state)
 
 
 class NoveltyLearner(KernelLearner[BallLearner]):
-    """The ball of a stream's rows. gamma: None, or that of the kernel.
+    """Learns the enclosing ball of a stream's rows.
 
-    ball: makes a ball for a kernel. Without gamma it is 16 times P2's of the first 128 rows.
+    ball: returns a ball for a kernel.
+    gamma: of the kernel; None for 16 times P2's gamma of the first 128 rows.
     """
 
     def __init__(self, ball: Callable[[Kernel], OnlineBall], gamma: float | None) -> None:
@@ -64,13 +65,15 @@ class NoveltyLearner(KernelLearner[BallLearner]):
 
     @property
     def ball(self) -> OnlineBall:
-        """The ball as it is now; another one while gamma is found."""
+        """The ball; it is replaced while gamma is chosen."""
         return self.current.ball
 
     def judge(self, X: Matrix, y: NDArray[Any], weight: Weights = None) -> Float64Array:
-        """Learn rows in order; how new each was just before, (n,).
+        """Learn rows in order; return the novelty (n,) of each before that.
 
-        y: (n,) anything, which is ignored.
+        X: n rows.
+        y: (n,) ignored.
+        weight: (n,) weights of the rows.
         """
         parts: list[Any] = self.absorb(X, y, weight=weight)
         return np.concatenate([part.novelty for part in parts])

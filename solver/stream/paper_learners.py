@@ -6,6 +6,7 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from wolfstream.solver.adaptive.gradients import Gradient
 from wolfstream.solver.arrays import Float64Array
 from wolfstream.solver.asset.features import takes_sparse
 from wolfstream.solver.asset.fourier import FourierMap
@@ -16,7 +17,7 @@ from wolfstream.solver.asset.view import predict as predict_asset
 from wolfstream.solver.kernels.functions import Kernel
 from wolfstream.solver.rows.matrix import Matrix, SparseRows, first_features
 from wolfstream.solver.stream.parameters import AssetParameters, SetParameters, Task
-from wolfstream.solver.stream.reasons import Gradient, MemberPulls
+from wolfstream.solver.stream.reasons import MemberPulls
 from wolfstream.solver.stream.value_head import Values
 from wolfstream.solver.stream.votes import Answer, Decisions
 from wolfstream.solver.working_set.auto_widths import TimedView, predicted_now
@@ -33,7 +34,10 @@ def new_working_set(
     class_weight: Sequence[float] = (),
     largest_weight: float = 1.0,
 ) -> WorkingSet:
-    """Return a working set without samples. class_weight, largest_weight: as of `WorkingSet`."""
+    """Return a working set that has learned nothing.
+
+    class_weight, largest_weight: as of `WorkingSet`.
+    """
     return WorkingSet(
         kernel,
         parameters.C,
@@ -54,7 +58,7 @@ def new_asset(
     seed: int,
     class_weight: Sequence[float] = (),
 ) -> Asset:
-    """ASSET before its first sample. class_weight: as of `Asset`."""
+    """Return an ASSET learner that has learned nothing; class_weight: as of `Asset`."""
     return Asset(kernel, task=task, seed=seed, class_weight=class_weight, **parameters._asdict())
 
 
@@ -69,13 +73,13 @@ class SetLearnerView(NamedTuple):
         return self.view.set if isinstance(self.view, TimedView) else self.view
 
     def pulls(self, x: Matrix, wanted: int, other: int) -> MemberPulls:
-        """What speaks for a class against another, for one row; see `working_set.reasons`."""
+        """Return how members pull one row to a class; see `working_set.reasons`."""
         if isinstance(self.view, TimedView):
             assert not isinstance(x, SparseRows)
             x = self.view.widths.timed(x, self.view.now)
-        found, code = pulls(self.members, x, wanted, other), self.members.code
+        each, code = pulls(self.members, x, wanted, other), self.members.code
         assert code is not None
-        return MemberPulls(found, code[found.slot], 1 + self._numbers(found.slot))
+        return MemberPulls(each, code[each.slot], 1 + self._numbers(each.slot))
 
     def _numbers(self, slots: NDArray[np.int64]) -> NDArray[np.int64]:
         if isinstance(self.view, TimedView):
@@ -86,14 +90,14 @@ class SetLearnerView(NamedTuple):
         return self.view.number[slots]
 
     def gradient(self, x: Float64Array, direction: Float64Array, _: object = None) -> Gradient:
-        """As of `class_head.LearnerView`."""
+        """Compute `class_head.LearnerView.gradient`."""
         if isinstance(self.view, TimedView):
             timed = self.view.widths.timed(x[None], self.view.now)[0]
             return Gradient(set_gradient(self.view.set, timed, direction)[:-1])
         return Gradient(set_gradient(self.view, x, direction))
 
     def predict(self, X: Matrix, _: object = None) -> Answer:
-        """Return the answers of the set for finite rows."""
+        """Return the set's answer to finite rows."""
         if isinstance(self.view, TimedView):
             assert not isinstance(X, SparseRows)
             return predicted_now(self.view, X)
@@ -101,43 +105,43 @@ class SetLearnerView(NamedTuple):
 
 
 class ValueSetLearnerView(NamedTuple):
-    """An immutable view of a working set of numbers; a `LearnerView`."""
+    """An immutable view of a working set for regression; a `LearnerView`."""
 
     view: WorkingSetView
 
     def predict(self, X: Matrix, _: object = None) -> Answer:
-        """Return the answers of the set for finite rows."""
+        """Return the set's answer to finite rows."""
         return Values(pair_decisions(self.view, X)[:, 0])
 
     def pulls(self, _: Matrix, wanted: int, other: int) -> None:
-        """Numbers are not pulled to one class or another."""
+        """Return None: there are no classes."""
 
     def gradient(self, x: Float64Array, direction: Float64Array, _: object = None) -> Gradient:
-        """As of `class_head.LearnerView`."""
+        """Compute `class_head.LearnerView.gradient`."""
         return Gradient(direction[0] * value_gradient(self.view, x))
 
 
 class AssetLearnerView(NamedTuple):
-    """An immutable view of ASSET; a `LearnerView`. features: as of `KernelLearner`."""
+    """An immutable view of ASSET; a `LearnerView`."""
 
     view: AssetView
-    features: int
+    features: int  # as of `KernelLearner`
 
     def predict(self, X: Matrix, _: object = None) -> Answer:
-        """Return the answers of ASSET for finite rows.
+        """Return ASSET's answer to finite rows.
 
-        Features of sparse rows that are new to Fourier's map are left out: it has no frequencies
-        for them, and to draw some for each request would cost more than the prediction.
+        A Fourier map ignores features of sparse rows that it has not learned: it has no frequencies
+        for them, and drawing some for each request would cost more than the prediction.
         """
         if isinstance(X, SparseRows) and isinstance(self.view.features, FourierMap):
             X = first_features(X, self.features)
         return Decisions(*predict_asset(self.view, X))
 
     def pulls(self, _: Matrix, wanted: int, other: int) -> None:
-        """It has no members."""
+        """Return None: ASSET has no members."""
 
     def gradient(self, x: Float64Array, direction: Float64Array, _: object = None) -> Gradient:
-        """As of `class_head.LearnerView`."""
+        """Compute `class_head.LearnerView.gradient`."""
         columns = x
         if takes_sparse(self.view.features):
             columns = x[: self.features]

@@ -1,19 +1,19 @@
 """The parameters of the papers' learners in a stream's model, and their defaults.
 
-A spec has the same defaults, which a test compares: it loads no numerics.
+A spec repeats the defaults, as it must load without numerics; a test compares them.
 """
 
 from typing import Literal, NamedTuple
 
 Task = Literal["classification", "regression"]
-# Whether the labels before a row help to predict it; "auto": where they are known.
+# Whether the labels before a row help to predict it; "auto": if they are known.
 Temporal = Literal["auto"] | bool
 
 
 class SetParameters(NamedTuple):
-    """See `working_set.learner.WorkingSet`, and of horizon `kernel_learner.KernelLearner`.
+    """Parameters of `working_set.learner.WorkingSet`; horizon: of `kernel_learner.KernelLearner`.
 
-    scores: whether those of the set's classes are coupled, or the decisions, which count pairs.
+    scores: whether scores of classes are coupled from those of pairs, or count the pairs won.
     """
 
     algorithm: Literal["sfw", "msfw"] = "msfw"
@@ -26,7 +26,7 @@ class SetParameters(NamedTuple):
 
 
 class AssetParameters(NamedTuple):
-    """See `asset.learner.Asset`. epsilon is of regression."""
+    """Parameters of `asset.learner.Asset`; epsilon is for regression."""
 
     algorithm: Literal["asset", "asset*"] = "asset"
     features: Literal["fourier", "nystrom", "identity"] = "fourier"

@@ -1,16 +1,16 @@
-"""From an answer to one that knows the labels just before its row: classes.
+"""Adds what the labels before a row tell about it to a prediction (classification).
 
-    table    T_jk how often class k came after class j, decayed
-    share    q_k how often class k came, decayed: over long, and over the last few labels
-    stay     s how often a label was the one before it, decayed
-    experts  log p_k, the answer's
-             log p_k + log (T_jk + PRIOR q_k) / (T_j + PRIOR) / q_k,  j the label before
-             log s for j, log (1 - s) / (K - 1) for others
-             log q_k over the last few labels
+    table    T_jk, decayed count of class k after class j
+    share    q_k, decayed share of class k: over a long horizon, and over the last few labels
+    stay     s, decayed share of labels that repeat the label before
+    experts  1  log p_k, the prediction without the labels before
+             2  log p_k + log (T_jk + PRIOR q_k) / (T_j + PRIOR) / q_k,  j the label before
+             3  log s for j, log (1 - s) / (K - 1) for other classes
+             4  log q_k over the last few labels
 
-The second is Bayes' rule where a row and the label before it tell of the label independently of
-each other; without evidence it is the first. `combination` makes one answer of them, whose stackers
-begin as the first. A sample counts by its weight.
+Expert 2 is Bayes' rule if a row and the label before it are independent given its label; without
+evidence it equals expert 1. `combination` combines them; its stackers begin as expert 1. Samples
+count by their weights.
 """
 
 from collections.abc import Mapping
@@ -33,12 +33,12 @@ from wolfstream.solver.arrays import Float64Array
 from wolfstream.solver.compiled import compiled, inner, larger
 
 EXPERTS, STEPS = 4, (0.03, 0.1)
-# How many samples the table and shares, the share of the last few labels, and `stay` remember.
+# In samples: of the table and the long share, of the short share, and of `stay`.
 HORIZON, SHORT_HORIZON, STAY_HORIZON = 1000.0, 10.0, 300.0
 PRIOR = 2.0
-# What a class counts beyond its samples in shares, and in those of the last few labels.
+# Added to the count of each class in the long share, and in the short one.
 _ONE_OF, _SHORT_ONE_OF = 0.5, 0.05
-# What probabilities of the answer count as at least.
+# Probabilities of the prediction count as at least this.
 LEAST = 1e-4
 _OTHERS = np.ones(EXPERTS - 1 + len(STEPS))
 # What the weights of experts and stackers return to, and those before any label: the first few
@@ -54,34 +54,27 @@ KINDS: tuple[dict[str, Any], ...] = (
 
 
 class ClassPast(NamedTuple):
-    """What is known of labels so far, in arrays that are updated in place.
+    """Statistics of the labels so far, in arrays that are updated in place."""
 
-    table: (K, K), row the label before. share: (2, K). stay: (2,) decayed count of labels that were
-    the one before, and of all. last: (1,) the last label, -1 before any.
-    """
-
-    table: Float64Array
-    share: Float64Array
-    stay: Float64Array
-    last: NDArray[np.int64]
+    table: Float64Array  # (K, K); the row is the label before
+    share: Float64Array  # (2, K) decayed counts of classes, over the long and the short horizon
+    stay: Float64Array  # (2,) decayed counts of labels that repeat the one before, and of all
+    last: NDArray[np.int64]  # (1,) class code of the last label, -1 before any
     combination: Combination
 
 
 class ClassPastView(NamedTuple):
-    """What answers the next row; nothing changes it.
+    """An immutable view that predicts the next row."""
 
-    said: (EXPERTS - 1, K): what the second expert adds to the first, and what the others say. beta,
-    a, weight, noise: as of `Combination`; there is no noise.
-    """
-
+    # (EXPERTS - 1, K) what expert 2 adds to expert 1, and the scores of experts 3 and 4.
     said: Float64Array
-    beta: Float64Array
+    beta: Float64Array  # this and the following as of `Combination`
     a: Float64Array
     weight: Float64Array
     noise: Float64Array
 
     def answer(self, answers: ClassAnswers) -> ClassAnswers:
-        """Return answers that know the labels before for others that do not."""
+        """Return the predictions with the labels before for `answers` without them."""
         n, classes = answers.probability.shape
         probability, scores = np.zeros((n, classes)), np.empty((EXPERTS, classes))
         room, awake_all = np.empty((len(self.weight), classes)), np.ones(len(self.weight), np.bool_)
@@ -89,22 +82,23 @@ class ClassPastView(NamedTuple):
         return ClassAnswers(probability.argmax(axis=1), probability)
 
     def direction(self, answers: ClassAnswers, direction: Float64Array) -> Float64Array:
-        """Return (K,) what log p of the answer to one row counts in sum_k direction_k log p_k.
+        """Return the gradient (K,) of sum_k direction_k log P_k in the log p_k.
 
-        The latter p are those of `answer`.
+        answers: p of one row without the labels before; P are the probabilities with them.
+        direction: (K,).
         """
         p = answers.probability[0]
         scores = np.empty((EXPERTS, len(p)))
         _write_scores(p, self.said, len(p), scores)
         beta, a, noise = self.beta, self.a, self.noise
         whole = Combination(beta, beta, a, a, np.array(STEPS), self.weight, noise, noise)
-        score_gradients = score_gradient(whole, scores, np.ones(EXPERTS, np.bool_), direction)
-        gradient = np.where(p > LEAST, score_gradients[0] + score_gradients[1], 0.0)
+        d_scores = score_gradient(whole, scores, np.ones(EXPERTS, np.bool_), direction)
+        gradient = np.where(p > LEAST, d_scores[0] + d_scores[1], 0.0)
         return np.asarray(gradient - gradient.mean())
 
 
 def new_class_past() -> ClassPast:
-    """Return what is known before any label."""
+    """Return the statistics before any label."""
     combination = new_combination(_FIRST_WEIGHTS, STEPS, noisy=False)
     combination.a[:] = 0.0
     combination.a[:, 0] = 1.0
@@ -118,7 +112,7 @@ def new_class_past() -> ClassPast:
 
 
 def with_classes(past: ClassPast, classes: int) -> ClassPast:
-    """Return what is known, with room for so many classes, of which none may be missing."""
+    """Return the statistics for `classes` classes, not fewer than before."""
     more = classes - len(past.table)
     table = np.pad(past.table, ((0, more), (0, more)))
     return past._replace(table=table, share=np.pad(past.share, ((0, 0), (0, more))))
@@ -131,14 +125,14 @@ def class_past_arrays(past: ClassPast) -> dict[str, NDArray[Any]]:
 
 
 def class_past_from_arrays(arrays: Mapping[str, NDArray[Any]]) -> ClassPast:
-    """Return a copy of what `class_past_arrays` named."""
+    """Return a copy of what `class_past_arrays` returned."""
     table, share, stay = (np.array(arrays[name]) for name in ("table", "share", "stay"))
     combination = combination_from_arrays("combination", arrays)
     return ClassPast(table, share, stay, np.array(arrays["last"]), combination)
 
 
 class ClassPasts:
-    """Learns labels into one `ClassPast` after another, in memory that it uses again."""
+    """Learns labels into a `ClassPast`, in reused memory."""
 
     def __init__(self) -> None:
         self._combiner = Combiner(_WEIGHTS)
@@ -151,10 +145,16 @@ class ClassPasts:
         known: NDArray[np.int64],
         weight: Float64Array,
     ) -> tuple[ClassAnswers, Float64Array]:
-        """Return answers that know the labels before each row, and log losses of all experts.
+        """Predict rows with the labels before each, then learn its label.
 
-        past: with room for all classes. known: (n,) of how many each row knows. weight: (n,) of the
-        rows. Losses are (n, experts and stackers), NaN where there are none.
+        past: of all K classes; is updated.
+        answers: the predictions without the labels before.
+        y: (n,) class codes.
+        known: (n,) how many classes were known before each row.
+        weight: (n,) weights of the rows.
+
+        Returns the predictions, and the log losses (n, experts and stackers), NaN where there is
+        none.
         """
         n, classes = answers.probability.shape
         scores, awake = np.empty((n, EXPERTS, classes + 1)), np.empty((n, EXPERTS), np.bool_)
@@ -168,7 +168,7 @@ class ClassPasts:
 
 
 def view_of(past: ClassPast) -> ClassPastView | None:
-    """Return what answers the next row; None before any label."""
+    """Return an immutable view for the next row; None before any label."""
     if past.last[0] < 0:
         return None
     said = np.empty((EXPERTS - 1, len(past.table)))
@@ -190,11 +190,11 @@ def _learn(
     scores: Float64Array,
     awake: NDArray[np.bool_],
 ) -> None:
-    """Write the scores (n, EXPERTS, K + 1) of each row and who is awake, then learn its label."""
+    """Write the scores (n, EXPERTS, K + 1) of rows and who is awake; learn their labels."""
     for i in range(len(y)):
         said, before = scores[i, 1:], last[0]
         for e in range(EXPERTS):
-            # Without a label before, only the answer has something to say.
+            # Without a label before, only expert 1 has scores.
             awake[i, e] = e == 0 or before >= 0
         if before >= 0:
             _write_said(table[before], share, stay, before, known[i], said)
@@ -249,7 +249,7 @@ def _write_said(
     classes: int,
     said: Float64Array,
 ) -> None:
-    """Write what `ClassPastView.said` is after a label, whose row of the table is given."""
+    """Write `ClassPastView.said` after the label `before`, whose row of the table is `after`."""
     total, all_after, short_total = 0.0, 0.0, 0.0
     for k in range(classes):
         total += share[0, k] + _ONE_OF
@@ -266,7 +266,7 @@ def _write_said(
 
 @inner
 def _write_scores(p: Float64Array, said: Float64Array, classes: int, scores: Float64Array) -> None:
-    """Write the experts' scores (EXPERTS, K); said: may be those of all but the first."""
+    """Write the experts' scores (EXPERTS, K); `said` may be `scores[1:]`."""
     for k in range(classes):
         scores[0, k] = np.log(larger(p[k], LEAST))
         scores[1, k] = scores[0, k] + said[0, k]

@@ -1,18 +1,18 @@
-"""From an answer to one that knows the targets just before its row: numbers.
+"""Adds what the targets before a row tell about it to a prediction (regression).
 
-    r_t = y_t - A_t                 what the answers A left
-    u                               mean |r| so far, decayed: the unit of all that follows
+    r_t = y_t - A_t                 residuals of the predictions A without the targets before
+    u                               decayed mean of |r|: the unit of all that follows
     f                               (y_{t-1} - A_t, r_{t-1}, r_{t-2}) / u, the last three changes of
                                     targets / u, and 1
     autoregression                  A_t + u a f,  a by recursive least squares that forget
     last value                      y_{t-1}
-    answer                          of A, the last value, autoregressions of several horizons, and
-                                    trees that see the targets before, by `value_mixture`, with
-                                    errors in units of the answer's own
+    prediction                      `value_mixture` of A, the last value, trees that see the targets
+                                    before, and autoregressions of several horizons, with the mean
+                                    absolute error of the prediction as unit
 
-All of it is counted from A in the unit u, so that neither zero nor unit of the targets matters, and
-without evidence everything is A. An error e of an autoregression counts as max(|e|, CORE)^-1 of its
-square, as there. Features are cut off at LARGEST.
+Everything is computed relative to A in units of u, so that neither zero nor unit of the targets
+matters, and without evidence the prediction is A. The square of an error e of an autoregression is
+divided by max(|e|, CORE), as in `value_mixture`. Features are clipped at LARGEST.
 """
 
 from collections.abc import Mapping
@@ -43,11 +43,11 @@ LAGS, ERRORS = 4, 2
 FEATURES = LAGS + ERRORS + 1
 HORIZONS = (100.0, 1000.0, 10_000.0)
 LARGEST = 30.0
-# What the mean |r| keeps of what it was a sample ago; and its least share of the last target.
+# Of the mean |r|: its decay a sample, and its least value as a share of the last target.
 DECAY, LEAST_SHARE = 0.99, 1e-12
 _SMALLEST = 1e-200
 _FLOATS = ("lags", "errors", "scale", "a", "P")
-# The answer, the last value, and trees.
+# Experts before the autoregressions: A, the last value, and trees.
 _OTHERS = 3
 EXPERTS = _OTHERS + len(HORIZONS)
 KINDS: tuple[dict[str, Any], ...] = (
@@ -58,54 +58,46 @@ KINDS: tuple[dict[str, Any], ...] = (
 
 
 class ValuePast(NamedTuple):
-    """What is known of targets so far, in arrays that are updated in place.
+    """Statistics of the targets so far, in arrays that are updated in place."""
 
-    seen: (1,) how many there were. lags: (LAGS,) the last ones, and errors: (ERRORS,) what the
-    answers left of them, the nearest first. scale: (2,) decayed sum of |r|, and how many. a: (H, F)
-    and P: (H, F, F) of the autoregressions.
-    """
-
-    seen: NDArray[np.int64]
-    lags: Float64Array
-    errors: Float64Array
-    scale: Float64Array
-    a: Float64Array
-    P: Float64Array
+    seen: NDArray[np.int64]  # (1,) number of targets
+    lags: Float64Array  # (LAGS,) the last targets, latest first
+    errors: Float64Array  # (ERRORS,) the last residuals r, latest first
+    scale: Float64Array  # (2,) decayed sum of |r|, and decayed count
+    a: Float64Array  # (H, F) coefficients of the autoregressions
+    P: Float64Array  # (H, F, F) of `least_squares`
     mixture: ValueMixture
 
 
 class ValuePastView(NamedTuple):
-    """What answers the next row; nothing changes it.
+    """An immutable view that predicts the next row.
 
-    last: y_{t-1}. unit: u. voices: (E + S, 5) of the experts and stackers of the mixture, who say
-    v = v_0 + v_1 (y_{t-1} - A_t) / u + v_2 (trees - A_t) / u: v_0, v_1, v_2, the weight, and the
-    mean square of errors in the unit.
+    Expert or stacker e of the mixture predicts, relative to A_t in units of u,
+
+        v_e = c_0 + c_1 (y_{t-1} - A_t) / u + c_2 (trees - A_t) / u
     """
 
-    last: float
-    unit: float
-    voices: Float64Array
+    last: float  # y_{t-1}
+    unit: float  # u
+    voices: Float64Array  # (E + S, 5) c_0, c_1, c_2, the weight, and the mean squared error
 
     def answer(self, answers: ValueAnswers, votes: Float64Array) -> ValueAnswers:
-        """Return answers that know the targets before for others that do not.
+        """Return the predictions with the targets before for `answers` without them.
 
-        votes: (n,) of the trees; the answers' values where there are none.
+        votes: (n,) values of the trees; the predictions of `answers` without trees.
         """
         aided, deviations = np.empty((2, len(votes)))
         _answer(self.voices, self.last, self.unit, answers.prediction, votes, aided, deviations)
         return ValueAnswers(aided, deviations)
 
     def rate(self, base: float) -> float:
-        """Return how fast the answer grows with the one that it is made of, where that is `base`.
-
-        Trees add to it.
-        """
+        """Return the derivative of the prediction in A_t at `base`; values of trees follow A_t."""
         inside = abs(self.last - base) < LARGEST * self.unit
         return float(1.0 - inside * self.voices[:, 1] @ self.voices[:, 3])
 
 
 def new_value_past() -> ValuePast:
-    """Return what is known before any target."""
+    """Return the statistics before any target."""
     horizons = len(HORIZONS)
     return ValuePast(
         seen=np.zeros(1, np.int64),
@@ -125,23 +117,25 @@ def value_past_arrays(past: ValuePast) -> dict[str, NDArray[Any]]:
 
 
 def value_past_from_arrays(arrays: Mapping[str, NDArray[Any]]) -> ValuePast:
-    """Return a copy of what `value_past_arrays` named."""
+    """Return a copy of what `value_past_arrays` returned."""
     lags, errors, scale, a, P = (np.array(arrays[name]) for name in _FLOATS)
     seen, mixture = np.array(arrays["seen"]), mixture_from_arrays("mixture", arrays)
     return ValuePast(seen, lags, errors, scale, a, P, mixture)
 
 
 class _Work(NamedTuple):
-    """Reused memory: features and gain (F,), values (E,), and of the mixture."""
+    """Reused memory for one row."""
 
-    features: Float64Array
-    gain: Float64Array
-    kept: Float64Array
-    values: Float64Array
+    features: Float64Array  # (F,)
+    gain: Float64Array  # (F,)
+    kept: Float64Array  # (H,) the factor by which one sample decays an autoregression
+    values: Float64Array  # (E,)
     row: MixtureWork
 
 
 class _Learning(NamedTuple):
+    """What `_learn` reads and writes."""
+
     past: ValuePast
     work: _Work
 
@@ -159,7 +153,7 @@ _LEARNING = _typeof(_Learning(_EXAMPLE, _work(_EXAMPLE.mixture)))
 
 
 class ValuePasts:
-    """Learns targets into one `ValuePast` after another, in memory that it uses again."""
+    """Learns targets into a `ValuePast`, in reused memory."""
 
     def __init__(self) -> None:
         self._holder = Holder(_LEARNING, _hold)
@@ -172,11 +166,16 @@ class ValuePasts:
         y: Float64Array,
         weight: Float64Array,
     ) -> tuple[Float64Array, Float64Array]:
-        """Answers (n,) that know the targets before each row, and squared errors of all.
+        """Predict rows with the targets before each, then learn its target.
 
-        answers: (n,) that do not; the first of all may be NaN. votes: (n,) of trees that see the
-        targets before; the answers where there are none. weight: (n,) of the rows. Errors are
-        (n, experts and stackers), NaN where there are none.
+        past: is updated.
+        answers: (n,) predictions without the targets before; the first of all may be NaN.
+        votes: (n,) values of trees that see the targets before; `answers` without trees.
+        y: (n,) targets.
+        weight: (n,) weights of the rows.
+
+        Returns the predictions (n,), and the squared errors (n, experts and stackers), NaN where
+        there is none.
         """
         words = self._words(past)
         aided, losses = np.empty(len(y)), np.empty((len(y), len(past.mixture.weight)))
@@ -184,7 +183,7 @@ class ValuePasts:
         return aided, losses
 
     def view(self, past: ValuePast) -> ValuePastView | None:
-        """Return what answers the next row; None before two targets."""
+        """Return an immutable view for the next row; None before two targets."""
         if not past.scale[1]:
             return None
         voices = np.zeros((len(past.mixture.weight), 5))
@@ -229,7 +228,7 @@ def _learn(
                 spread = larger(abs(error), CORE) / weight[i]
                 least_squares_step(past.a[h], past.P[h], f, work.gain, work.kept[h], error, spread)
         else:
-            # Without an error before there is no unit.
+            # There is no unit before the first residual.
             aided[i] = base
             for e in range(losses.shape[1]):
                 losses[i, e] = np.nan
@@ -247,7 +246,7 @@ def _learn(
 
 @compiled
 def _write_voices(words: Words, voices: Float64Array) -> float:
-    """Write what `ValuePastView` has of the next row, over zeros, and return the unit."""
+    """Write `ValuePastView.voices` of the next row over zeros; return the unit."""
     past, work = held(words, _LEARNING)
     f, c = work.features, past.mixture
     unit = _write_features(past.lags, past.errors, past.scale, past.seen[0], f)
@@ -305,7 +304,7 @@ def _write_features(
 
 @inner
 def _write_values(a: Float64Array, f: Float64Array, vote: float, values: Float64Array) -> None:
-    """Write what each expert says, in the unit and counted from the answer."""
+    """Write the value of each expert, relative to A in units of u."""
     values[0] = 0.0
     values[1] = f[0]
     values[2] = vote

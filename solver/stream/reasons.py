@@ -1,4 +1,4 @@
-"""Why heads predict what they predict for a row: gradients through all that they listen to."""
+"""Members and gradients that explain a head's prediction, through the votes that it takes."""
 
 from collections.abc import Mapping, Sequence
 from typing import Any, NamedTuple, Protocol
@@ -6,6 +6,7 @@ from typing import Any, NamedTuple, Protocol
 import numpy as np
 from numpy.typing import NDArray
 
+from wolfstream.solver.adaptive.gradients import Gradient
 from wolfstream.solver.arrays import Float64Array
 from wolfstream.solver.stream.labels import Label, key_of
 from wolfstream.solver.stream.votes import NO_INPUTS, HeadInputs, Vote, Votes
@@ -13,18 +14,18 @@ from wolfstream.solver.working_set.reasons import Pulls
 
 
 class MemberPulls(NamedTuple):
-    """The members' part in a decision.
-
-    code: (members,) class numbers. sequence: (members,) their places in the stream, from 1; below 1
-    where it is not known.
-    """
+    """How the members of a working set pull one row to a class."""
 
     pulls: Pulls
-    code: NDArray[np.int64]
-    sequence: NDArray[np.int64]
+    code: NDArray[np.int64]  # (members,) class codes
+    sequence: NDArray[np.int64]  # (members,) numbers in the stream, from 1; below 1 if not known
 
     def strongest(self, classes: Sequence[Label], most: int) -> dict[str, Any]:
-        """Decision and bias, and the members that pull most "for" and "against", as plain data."""
+        """Return decision, bias, and the members that pull most, as plain data.
+
+        classes: the labels, by class code.
+        most: the most members "for" the class, and the most "against" it.
+        """
         pull = self.pulls.weight * self.pulls.kernel
         order = np.argsort(pull, kind="stable")
         return {
@@ -45,32 +46,24 @@ class MemberPulls(NamedTuple):
         }
 
 
-class Gradient(NamedTuple):
-    """Of a sum of a learner's scores. of_row: (d,) in the row.
+class HeadGradient(NamedTuple):
+    """The gradient of a head's prediction for one row."""
 
-    of_votes: in the votes that it got for the row, (voters, K) or (voters,); None for a learner
-    that does not listen.
-    """
-
-    of_row: Float64Array
-    of_votes: Float64Array | None = None
-
-
-class Slope(NamedTuple):
-    """Of a sum of a head's scores. of_row: (d,) in the row. of_votes: in votes, by the voter."""
-
-    of_row: Float64Array
-    of_votes: Mapping[str, Float64Array]
+    row: Float64Array  # (d,) in the prepared row
+    votes: Mapping[str, Float64Array]  # voter -> gradient (K,) or (1,) in its vote
 
 
 class DifferentiableHead(Protocol):
-    """A view of a head."""
+    """A view of a head whose predictions have gradients."""
 
-    def slope(self, x: Float64Array, direction: Float64Array, inputs: HeadInputs, /) -> Slope:
-        """That of sum_k direction_k score_k, or of direction_0 times a value, at a row x (d,).
+    def gradient(
+        self, x: Float64Array, direction: Float64Array, inputs: HeadInputs, /
+    ) -> HeadGradient:
+        """Return the gradient of sum_k direction_k score_k, or of direction_0 times the value.
 
-        Scores are those of the head's `Vote`. direction: (K,), which sums to zero; of numbers (1,).
-        inputs: what it got with the row.
+        x: (d,) a prepared row.
+        direction: (K,) summing to zero, for the scores of the head's `Vote`; in regression (1,).
+        inputs: what the head got with the row.
         """
 
 
@@ -81,29 +74,37 @@ def gradient_of(
     direction: Float64Array,
     inputs: HeadInputs,
 ) -> Float64Array:
-    """Return the total gradient (d,) in a row x: of `slope`, and through the votes for the row."""
-    slope = heads[head].slope(x, direction, inputs)
-    total = slope.of_row
-    for voter, toward in slope.of_votes.items():
-        # Softmax and means do not see what is common to all scores.
-        balanced = toward - toward.mean() if len(toward) > 1 else toward
+    """Return the total gradient (d,) in a row: direct, and through the votes for the row.
+
+    head: the name of the head that predicts.
+    heads: views of all heads, by name.
+    x, direction, inputs: as of `DifferentiableHead.gradient`.
+    """
+    gradient = heads[head].gradient(x, direction, inputs)
+    total = gradient.row
+    for voter, d_vote in gradient.votes.items():
+        # A constant added to all scores changes neither softmax nor decisions.
+        balanced = d_vote - d_vote.mean() if len(d_vote) > 1 else d_vote
         if np.any(balanced != 0.0):
-            total = total + heads[voter].slope(x, balanced, NO_INPUTS).of_row
+            total = total + heads[voter].gradient(x, balanced, NO_INPUTS).row
     return total
 
 
 def by_voter(
     gradient: Gradient, voters: Sequence[str], votes: Votes, classes: Sequence[Label] | None
-) -> Slope:
-    """Return the gradient in votes by the voter, in the order of its own classes.
+) -> HeadGradient:
+    """Return a learner's gradient as that of its head: in each vote, by the voter.
 
-    classes: the order of the K columns of `gradient.of_votes`; None of numbers.
+    gradient: of the learner.
+    voters: names of the heads whose votes it takes, in its order.
+    votes: that it got with the row.
+    classes: the labels of the K columns of `gradient.votes`; None in regression.
     """
     by_name = {}
     for e, voter in enumerate(voters):
-        if gradient.of_votes is not None and voter in votes:
-            by_name[voter] = _in_vote_order(votes[voter], gradient.of_votes[e], classes)
-    return Slope(gradient.of_row, by_name)
+        if gradient.votes is not None and voter in votes:
+            by_name[voter] = _in_vote_order(votes[voter], gradient.votes[e], classes)
+    return HeadGradient(gradient.row, by_name)
 
 
 def _in_vote_order(
@@ -111,6 +112,6 @@ def _in_vote_order(
 ) -> Float64Array:
     if classes is None or vote.classes is None:
         return np.atleast_1d(gradient)
-    place = {key_of(label): k for k, label in enumerate(classes)}
-    places = [place.get(key_of(label)) for label in vote.classes]
-    return np.array([0.0 if k is None else float(gradient[k]) for k in places])
+    columns = {key_of(label): k for k, label in enumerate(classes)}
+    order = [columns.get(key_of(label)) for label in vote.classes]
+    return np.array([0.0 if k is None else float(gradient[k]) for k in order])

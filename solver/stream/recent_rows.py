@@ -1,7 +1,7 @@
-"""The rows that a model learned last, as hashes: whether a row that was predicted is among them.
+"""Hashes of the rows that a model learned last, by which predicted rows are recognised.
 
-Rows are hashed as they came, before they are scaled, so that the same row has the same hash when it
-is predicted and when it is learned, on every machine that reads the same log.
+Rows are hashed before they are scaled, so that a row has the same hash when it is predicted and
+when it is learned, on every machine that reads the same log.
 """
 
 from collections.abc import Mapping
@@ -11,10 +11,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from wolfstream.solver.compiled import compiled
+from wolfstream.solver.rows.head_rows import RawRows
 from wolfstream.solver.rows.matrix import Matrix, SparseRows, n_rows, take_rows
-from wolfstream.solver.rows.seen import RawRows
 
-# How many rows are kept.
+# The number of rows whose hashes are stored.
 KEPT = 64
 _FACTOR, _OTHER_FACTOR = np.uint64(0x9E3779B97F4A7C15), np.uint64(0xBF58476D1CE4E5B9)
 _SHIFT = np.uint64(29)
@@ -23,20 +23,21 @@ Hashes = NDArray[np.uint64]
 
 
 class RecentView(NamedTuple):
-    """The last rows at one moment. total: how many were learned. hashes: as of `RecentRows`."""
+    """An immutable copy of `RecentRows`."""
 
     total: int
     hashes: Hashes
 
     def last(self, n: int) -> list[int]:
-        """Return the hashes of the last n rows, at most KEPT, in order."""
+        """Return the hashes of the last n <= KEPT rows, in order."""
         return [int(self.hashes[i % KEPT]) for i in range(self.total - n, self.total)]
 
 
 class RecentRows:
-    """A ring of the last rows.
+    """A ring of the hashes of the last rows.
 
-    total: how many were learned. hashes: (KEPT,) uint64, the next row's place is total % KEPT.
+    total: how many rows were learned.
+    hashes: (KEPT,) uint64; the next row is written at total % KEPT.
     """
 
     def __init__(self) -> None:
@@ -44,29 +45,30 @@ class RecentRows:
         self.hashes: Hashes = np.zeros(KEPT, np.uint64)
 
     def add(self, X: Matrix, raw: RawRows | None) -> None:
-        """Take in rows; see `last_hashes`."""
+        """Add rows, as `last_hashes` takes them."""
         hashes = last_hashes(X, raw).tolist()
         self.total += n_rows(X)
         for i, row in enumerate(hashes, self.total - len(hashes)):
             self.hashes[i % KEPT] = row
 
     def view(self) -> RecentView:
-        """Return the last rows as they are now."""
+        """Return an immutable copy."""
         return RecentView(self.total, self.hashes.copy())
 
     def state(self) -> dict[str, NDArray[Any]]:
-        """Return plain arrays."""
+        """Return the state as plain arrays."""
         return {"recent": self.hashes.copy(), "total": np.array([self.total], np.int64)}
 
     def restore(self, arrays: Mapping[str, NDArray[Any]]) -> None:
-        """Take over what `state` gave."""
+        """Restore what `state` returned."""
         self.hashes, self.total = np.array(arrays["recent"]), int(arrays["total"][0])
 
 
 def last_hashes(X: Matrix, raw: RawRows | None) -> Hashes:
-    """Return the hashes of rows, of the last KEPT if there are more.
+    """Return the hashes of at most the last KEPT of some rows.
 
-    X: as heads see them. raw: before they were scaled; None of sparse rows, which are not.
+    X: n rows as heads see them.
+    raw: the same before they were scaled; None of sparse rows, which are not scaled.
     """
     n = n_rows(X)
     if n > KEPT:
@@ -81,7 +83,7 @@ def last_hashes(X: Matrix, raw: RawRows | None) -> Hashes:
 
 
 def _sparse_hash(X: SparseRows, row: int) -> np.uint64:
-    """Return the hash of the places and values of one row."""
+    """Return the hash of the indices and values of one row."""
     part = slice(int(X.start[row]), int(X.stop[row]))
     words = [X.indices[part].astype(np.uint64), X.values[part].astype(np.float64).view(np.uint64)]
     out = np.empty(1, np.uint64)
@@ -91,7 +93,7 @@ def _sparse_hash(X: SparseRows, row: int) -> np.uint64:
 
 @compiled
 def _hash(words: Hashes, out: Hashes) -> None:
-    """Write a hash of each row of words (n, m): multiplications and shifts (Steele et al. 2014)."""
+    """Write a hash of each row of words (n, m), after Steele et al. (2014)."""
     for i in range(len(words)):
         h = _FACTOR
         for k in range(words.shape[1]):

@@ -1,7 +1,7 @@
-"""The columns that trees split at: numbers and codes as they came, and numbers for many codes.
+"""The columns that trees split at: those of the rows, and numbers that replace many codes.
 
-A category whose codes are too many to have a bin each, and the words of each text, are a column for
-each target beside (`code_values`).
+A category with too many codes for a bin each, and the words of each text, add a numeric column for
+each target (`code_values`).
 """
 
 from typing import NamedTuple
@@ -25,22 +25,23 @@ from wolfstream.solver.trees.code_values import (
 
 
 class Encoding(NamedTuple):
-    """Where codes come from that are numbers, texts first, and which.
+    """The texts and categories whose codes become numbers, texts first."""
 
-    texts: of words, what `columns_of` says. columns: of categories.
-    """
-
-    texts: Float64Array
-    columns: NDArray[np.int64]
-    values: CodeValues
+    texts: Float64Array  # numbers of texts, as `columns_of` returns them of words
+    columns: NDArray[np.int64]  # columns of categories
+    values: CodeValues  # the numbers of their codes
 
     @property
     def width(self) -> int:
-        """How many columns it adds."""
+        """The number of added columns."""
         return int(self.values.start.size)
 
     def encoded(self, X: Float64Array, words: Float64Array) -> Float64Array:
-        """Return rows (n, d) with words (n, k) as the columns that trees split at."""
+        """Return the columns (n, d + width) that trees split at.
+
+        X: (n, d) rows.
+        words: (n, k) codes of their words.
+        """
         if not self.width:
             return X
         targets, d = self.values.start.shape[1], X.shape[1]
@@ -53,7 +54,7 @@ class Encoding(NamedTuple):
 
 
 def encoding_bytes(targets: int) -> int:
-    """Return the memory of an encoding for so many targets, at most."""
+    """Return the most bytes that an encoding for `targets` targets takes."""
     return MOST_CODES * 8 * (1 + targets)
 
 
@@ -64,21 +65,25 @@ def fit_encoding(
     targets: Float64Array,
     weight: Float64Array,
 ) -> tuple[Encoding, Float64Array]:
-    """Return an encoding, and the columns (n, d + width) of the rows that trees are fitted to.
+    """Fit an encoding; return it, and the columns (n, d + width) to which trees are fitted.
 
-    categories: (d,) which columns are codes. targets: (n, c). weight: (n,).
+    X: (n, d) rows.
+    words: (n, k) codes of their words.
+    categories: (d,) which columns are codes.
+    targets: (n, c).
+    weight: (n,) weights of the rows.
     """
     most = min(MOST_GROUPS, MOST_VALUES // targets.shape[1])
     texts = _texts_of(words)[:most]
     wide = [j for j in np.flatnonzero(categories).tolist() if without_own_bin(X[:, j])]
     columns = np.array(wide[: most - len(texts)], np.int64)
     groups = [_present(codes) for codes in _codes_of(texts, columns, X, words)]
-    values, beside = fit_code_values(groups, targets, weight)
-    return Encoding(texts, columns, values), np.concatenate([X, beside], axis=1)
+    values, added = fit_code_values(groups, targets, weight)
+    return Encoding(texts, columns, values), np.concatenate([X, added], axis=1)
 
 
 def _texts_of(words: Float64Array) -> Float64Array:
-    """Return the texts that words are of, those of the most words first."""
+    """Return the texts that the words belong to, those with the most words first."""
     texts, counts = np.unique(columns_of(words[~np.isnan(words)]), return_counts=True)
     return np.asarray(texts[np.argsort(-counts, kind="stable")])
 
@@ -86,7 +91,7 @@ def _texts_of(words: Float64Array) -> Float64Array:
 def _codes_of(
     texts: Float64Array, columns: NDArray[np.int64], X: Float64Array, words: Float64Array
 ) -> list[Float64Array]:
-    """Return the codes (n, k) of each group, NO_CODE where there is none."""
+    """Return the codes (n, k) of each text and category, NO_CODE where there is none."""
     text_of_word = columns_of(words) if len(texts) else words
     text_codes = [np.where(text_of_word == text, words, NO_CODE) for text in texts.tolist()]
     column_codes = np.where(np.isnan(X[:, columns]), NO_CODE, X[:, columns])
@@ -94,5 +99,5 @@ def _codes_of(
 
 
 def _present(codes: Float64Array) -> Codes:
-    rows, places = np.nonzero(codes != NO_CODE)
-    return Codes(rows, codes[rows, places])
+    rows, columns = np.nonzero(codes != NO_CODE)
+    return Codes(rows, codes[rows, columns])

@@ -1,16 +1,15 @@
-"""Trees that join a bank's answers: refitted to a window of rows beside learning.
+"""Boosted trees that join a bank's predictions, fitted to a window of rows beside learning.
 
-    the bank's answer                        \
-    trees fitted to labels                    >  stackers and shares  ->  answer
-    trees fitted to what the answer leaves   /
+    the bank's prediction        \
+    trees fitted to labels        >  stackers and fixed share  ->  prediction
+    trees fitted to residuals    /
 
-Rows are answered by the bank first, then by all of them. The bank does not hear of trees, so that
-what they are fitted to leave is no answer of their own. Before the first trees answer, the bank's
-answers are the model's.
+The bank does not see the predictions of trees, so that residuals are those of the bank alone.
+Before the first trees are fitted, the predictions are the bank's.
 
-Of rows with more than MOST_COLUMNS columns or of sparse ones there are none, and none any more once
-there are more than MOST_CLASSES classes. A class that comes between two fits has the least score of
-those that trees on labels know.
+Rows with more than MOST_COLUMNS columns and sparse rows have no trees, and models with more than
+MOST_CLASSES classes have none. A class that comes between two fits gets the least score of the
+classes that the trees know.
 """
 
 from collections.abc import Callable, Mapping
@@ -26,7 +25,7 @@ from wolfstream.solver.adaptive.standing import Standing
 from wolfstream.solver.adaptive.target_scale import Units
 from wolfstream.solver.arrays import Float64Array
 from wolfstream.solver.refits import Refits
-from wolfstream.solver.rows.seen import RawRows
+from wolfstream.solver.rows.head_rows import RawRows
 from wolfstream.solver.stream.forests import (
     LEAST_PROBABILITY,
     Forests,
@@ -64,56 +63,60 @@ _PARTS = ("bins", "fresh", "residual", "past")
 
 
 class TreesView(NamedTuple):
-    """An immutable view of trees that answer. mixing: a copy that nothing changes.
-
-    before: the next row; None where trees see no targets before.
-    """
+    """An immutable view of trees that predict."""
 
     forests: Forests
     mixing: ClassMixing | ValueMixing
-    before: TargetsBefore | None = None
+    before: TargetsBefore | None = None  # targets before the next row, if trees see them
 
     @property
     def columns(self) -> int:
-        """Of the rows."""
+        """Number of columns of the rows."""
         return self.forests.columns
 
     @property
     def kinds(self) -> list[dict[str, Any]]:
-        """See `tree_mixing.kinds_of_mixing`."""
+        """The parameters of the trees and stackers; see `tree_mixing.kinds_of_mixing`."""
         return kinds_of_mixing(regression=self.forests.classes == 0)
 
     def answer(self, raw: RawRows, answers: Any) -> Any:
-        """Return answers for rows about which the bank has others."""
+        """Return the predictions of bank and trees together; answers: of the bank alone."""
         return self.mixing.answer(self.forests, raw, answers)
 
     def past(self, raw: RawRows, bank_answers: Any, answers: Any) -> Float64Array | None:
-        """Return values by trees that see the targets before; None where there are none.
+        """Return the values (n,) of trees that see the targets before; None without such trees.
 
-        bank_answers: its answers. answers: those of `answer`. Each row is the next one.
+        raw: n rows before they were scaled, each as if it came next.
+        bank_answers: predictions of the bank alone.
+        answers: predictions of bank and other trees together.
         """
         if self.before is None:
             return None
-        beside = columns_of_next(self.before, answers.prediction)
-        return past_votes(self.forests, raw, bank_answers.prediction, beside)
+        before = columns_of_next(self.before, answers.prediction)
+        return past_votes(self.forests, raw, bank_answers.prediction, before)
 
 
 class RunningFit(NamedTuple):
-    """A fit that has begun, with the number of classes and the units that it began with."""
+    """A fit that has begun."""
 
     fit: Fit
-    classes: int
-    units: Units
+    classes: int  # number of classes at its beginning
+    units: Units  # of the targets at its beginning
 
 
 class TreeExperts:
-    """The trees of one bank, for rows of some columns, and of so many words.
+    """The trees of one bank.
 
-    Where rows have words later only, trees go on without. categories: (d,) which columns are codes.
-    samples: learned so far. classes: met so far, 0 of numbers.
-    forests: that answer; None before the first. running: the fit that has begun; None between two.
-    past_trees: whether trees of numbers see the targets before. votes: theirs about the rows that
-    were learned last; None without.
+    columns: number of columns of the rows.
+    categories: the columns that are codes.
+    words: number of word codes of the rows; trees ignore words that come later.
+    regression: whether labels are numbers.
+    past: whether trees for regression see the targets before a row.
+    samples: how many samples were learned.
+    classes: number of classes so far; 0 in regression.
+    forests: the trees that predict; None before the first fit.
+    running: the fit that has begun; None between two fits.
+    votes: (n,) values for the rows learned last by trees that see the targets before; None without.
     """
 
     def __init__(
@@ -142,12 +145,12 @@ class TreeExperts:
 
     @property
     def columns(self) -> int:
-        """Of the rows."""
+        """Number of columns of the rows."""
         return len(self.categories)
 
     @property
     def _work_columns(self) -> int:
-        """Columns that a fit takes as long for: a word takes as long as one, half of them come."""
+        """Columns of equal work in a fit: a word costs one, and half of the words are present."""
         encoded = 0 if self.forests is None else self.forests.encoding.width
         return self.columns + self.words // 2 + encoded
 
@@ -157,7 +160,7 @@ class TreeExperts:
         return self.classes > MOST_CLASSES
 
     def until_change(self) -> int:
-        """Return how many rows are learned until a fit begins or answers."""
+        """Return how many rows are learned until a fit begins or its trees predict."""
         following = self._next if self.running is None else self.running.fit.due
         return following - self.samples
 
@@ -170,10 +173,14 @@ class TreeExperts:
         units: Units,
         work: Callable[[], int],
     ) -> Any:
-        """Learn rows that the bank has just answered and learned; return the answers of all.
+        """Learn rows that the bank has just learned; return the predictions of bank and trees.
 
-        raw: at most `until_change` rows. weight: (n,). units: of targets by now. work:
-        returns that of the bank (`Learners.work`), of which fits take a share.
+        raw: n <= `until_change()` rows before they were scaled.
+        y: (n,) class codes or targets.
+        weight: (n,) weights of the rows.
+        answers: predictions of the bank, before it learned the rows.
+        units: the present units of the targets.
+        work: returns the work of the bank (`Learners.work`), to which that of fits is proportional.
         """
         met = self.classes
         if not self.regression:
@@ -205,11 +212,11 @@ class TreeExperts:
         forests = self.forests
         if forests is None or forests.past is None:
             return None
-        beside = columns_in_order(self._before, y, answers)
-        return past_votes(forests, raw, bank_values, beside)
+        before = columns_in_order(self._before, y, answers)
+        return past_votes(forests, raw, bank_values, before)
 
     def meet(self, classes: int) -> None:
-        """Make room for so many classes, or stop."""
+        """Grow to `classes` classes; stop if these are too many."""
         if classes == self.classes:
             return
         self.classes = classes
@@ -221,7 +228,7 @@ class TreeExperts:
             self.window.widen(classes, float(np.log(LEAST_PROBABILITY)))
 
     def _go_on(self, units: Units, work: Callable[[], int]) -> None:
-        """Have the trees that are due answer, and begin the next ones."""
+        """Use the trees that are due, and begin the next fit if it is time."""
         if self.running is not None and self.samples == self.running.fit.due:
             former, self.running = self.forests, None
             self.forests = self._refits.take(self.samples)
@@ -231,12 +238,12 @@ class TreeExperts:
             shape = min(self.window.size, self.samples), self._work_columns, self.classes
             fit = fit_at(self.samples, *shape, work(), past=self.past_trees)
             self._next = fit.next
-            # Answers about one class only say nothing.
+            # Nothing can be learned from one class.
             if not self.stopped and (self.regression or self.classes > 1):
                 self._begin(RunningFit(fit, self.classes, units))
 
     def _begin(self, running: RunningFit) -> None:
-        """Begin a fit to the rows before it, of which later ones may have come."""
+        """Begin a fit to the rows before it; a restored state may have later rows."""
         self.running = running
         rows = self.window.last(self.window.size, self.samples - running.fit.begins)
         effort = effort_of(running.fit, running.classes)
@@ -245,7 +252,7 @@ class TreeExperts:
         self._refits.begin(self.samples, running.fit.due, work)
 
     def view(self) -> TreesView | None:
-        """Return the trees that answer the next row; None if there are none."""
+        """Return an immutable view of the trees; None before the first fit."""
         if self.forests is None:
             return None
         mixing = self.mixing.copy()
@@ -254,33 +261,27 @@ class TreeExperts:
         return TreesView(self.forests, mixing, before)
 
     def standing(self, bank: Standing) -> Standing:
-        """Return a bank's standing with that of trees: all share the weight of the answer."""
-        weight = self.mixing.weight
-        recent, overall = self.losses.means()
-        return Standing(
-            bank.kinds + kinds_of_mixing(regression=self.regression),
-            np.concatenate([weight[0] * bank.weight, weight[1:]]),
-            np.concatenate([bank.recent_loss, recent[1:]]),
-            np.concatenate([bank.overall_loss, overall[1:]]),
-        )
+        """Return the standing of all learners; bank: that of the bank alone."""
+        kinds = kinds_of_mixing(regression=self.regression)
+        return bank.joined(Standing(kinds, self.mixing.weight, *self.losses.means()))
 
     @property
     def nbytes(self) -> int:
-        """Memory in bytes, that of trees as when they answer."""
+        """Memory in bytes, including that of trees that are not fitted yet."""
         codes = self.words > 0 or bool(self.categories.any())
         forests = forests_bytes(self.columns, self.classes, past=self.past_trees, codes=codes)
         return self.losses.nbytes + self._window_bytes(self.samples) + 2 * forests
 
     def growth(self, n: int) -> int:
-        """Return how much memory n more rows add at most."""
+        """Return the most bytes that n more rows add."""
         return self._window_bytes(self.samples + n) - self._window_bytes(self.samples)
 
     def _window_bytes(self, rows: int) -> int:
-        """Return those of whole chunks of rows: the memory of a bank changes with chunks."""
+        """Return the window's bytes, which change with chunks, as those of a bank do."""
         return 0 if self.stopped else self.window.bytes_of((rows // CHUNK + 1) * CHUNK)
 
     def state(self) -> dict[str, NDArray[Any]]:
-        """Return all that `restore` needs to go on bit for bit, as plain arrays."""
+        """Return plain arrays from which `restore` continues bit for bit."""
         running = self.running or RunningFit(Fit(-1, 0, self._next), 0, Units())
         counts = [self.samples, self.classes, *running.fit, running.classes]
         arrays = {
@@ -295,7 +296,7 @@ class TreeExperts:
         return {f"trees_{name}": array for name, array in arrays.items()}
 
     def restore(self, arrays: Mapping[str, NDArray[Any]]) -> None:
-        """Take over a state of such trees."""
+        """Restore what `state` returned."""
         own = {name.removeprefix("trees_"): array for name, array in arrays.items()}
         self.samples, self.classes, *fit, classes = own["counts"].tolist()
         self.categories = np.array(own["categories"])

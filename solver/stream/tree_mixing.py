@@ -1,7 +1,7 @@
-"""One answer of a bank's and of trees': by the combination of classes, or the mixture of values."""
+"""Combines the predictions of a bank and its trees: by `combination`, or by `value_mixture`."""
 
 from collections.abc import Mapping
-from typing import Any, NamedTuple, Protocol, TypeAlias
+from typing import Any, NamedTuple, Protocol
 
 import numpy as np
 from numpy.typing import NDArray
@@ -20,12 +20,12 @@ from wolfstream.solver.adaptive.regressor import ValueAnswers
 from wolfstream.solver.adaptive.settings import CLASSIFICATION
 from wolfstream.solver.adaptive.view import ClassAnswers
 from wolfstream.solver.arrays import Float64Array
-from wolfstream.solver.rows.seen import RawRows
+from wolfstream.solver.rows.head_rows import RawRows
 from wolfstream.solver.stream.forests import (
     LEAST_PROBABILITY,
     Forests,
     in_units,
-    undone,
+    unscaled,
     value_votes,
     write_class_scores,
 )
@@ -42,32 +42,27 @@ from wolfstream.solver.stream.value_mixture import (
     rescale,
 )
 
-# The bank, trees fitted to labels, and those fitted to what its answers leave.
+# The bank, trees fitted to labels, and trees fitted to residuals.
 EXPERTS = 3
 _STEPS = CLASSIFICATION.stackers
 _PRIOR = np.concatenate([[FIRST_WEIGHT], np.ones(EXPERTS - 1 + len(_STEPS))])
-# What probabilities of the bank count as at least where they are combined.
+# Probabilities of the bank count as at least this.
 _LEAST = 1e-4
-
-Answers: TypeAlias = ClassAnswers | ValueAnswers | Float64Array
 
 
 class MixedAnswers(NamedTuple):
-    """Answers to rows before they were learned, and losses (n, experts and stackers) of them."""
+    """Predictions for n rows before they were learned."""
 
     answers: Any
-    losses: Float64Array
+    losses: Float64Array  # (n, experts and stackers)
 
 
 class Mixing(Protocol):
-    """What makes one answer of several.
-
-    weight: (experts and stackers,).
-    """
+    """Combines the predictions of a bank and its trees."""
 
     @property
     def weight(self) -> Float64Array:
-        """As above."""
+        """Weights (experts and stackers,), summing to 1."""
 
     def learn(
         self,
@@ -78,33 +73,38 @@ class Mixing(Protocol):
         answers: Any,
         met: int,
     ) -> MixedAnswers:
-        """Answer rows, then learn their labels or targets; met: classes known before them."""
+        """Predict rows, then learn their labels or targets.
+
+        forests: the trees.
+        raw: n rows before they were scaled.
+        y: (n,) class codes or targets.
+        weight: (n,) weights of the rows.
+        answers: predictions of the bank.
+        met: number of classes before the rows.
+        """
 
     def take(self, former: Forests, forests: Forests, /) -> None:
-        """Go on with other forests."""
+        """Continue with other forests."""
 
     def answer(self, forests: Forests, raw: RawRows, answers: Any) -> Any:
-        """Return answers for rows about which the bank has others."""
+        """Return the predictions of bank and trees together; answers: of the bank alone."""
 
     def copy(self) -> "Mixing":
-        """Return one that answers, and that later samples do not change."""
+        """Return an immutable copy that predicts."""
 
     def arrays(self) -> dict[str, NDArray[Any]]:
         """Return a copy, as named plain arrays."""
 
 
 class ClassMixing(NamedTuple):
-    """Of classes: temperatures, stackers, and shares on log loss, as the bank's own experts.
-
-    combiner: memory for learning; None of a copy, which only answers.
-    """
+    """`Mixing` in classification: the same combination as that of the bank's experts."""
 
     combination: Combination
-    combiner: Combiner | None
+    combiner: Combiner | None  # memory for learning; None of a copy
 
     @property
     def weight(self) -> Float64Array:
-        """Of the experts and stackers."""
+        """Weights (experts and stackers,), summing to 1."""
         return self.combination.weight
 
     def learn(
@@ -140,14 +140,19 @@ class ClassMixing(NamedTuple):
     def direction(
         self, forests: Forests, raw: RawRows, answers: ClassAnswers, direction: Float64Array
     ) -> Float64Array:
-        """Return (K,) what the bank's log p count in sum_k direction_k log p_k of one row."""
+        """Return the gradient (K,) of sum_k direction_k log P_k in the log p_k of the bank.
+
+        raw: one row before it was scaled.
+        answers: p of the bank for it; P are the probabilities of bank and trees together.
+        direction: (K,).
+        """
         scores = np.empty((1, EXPERTS, answers.probability.shape[1]))
         awake = _write_scores(forests, raw, answers, scores)
-        score_gradients = score_gradient(self.combination, scores[0], awake[0], direction)
-        # Trees are constant but at their borders, and those on residuals add to the bank's.
+        d_scores = score_gradient(self.combination, scores[0], awake[0], direction)
+        # Trees are piecewise constant, and residual trees add to the bank's scores.
         p = answers.probability[0]
-        gradient = np.where(p > _LEAST, score_gradients[0], 0.0)
-        gradient += np.where(p > LEAST_PROBABILITY, score_gradients[2], 0.0)
+        gradient = np.where(p > _LEAST, d_scores[0], 0.0)
+        gradient += np.where(p > LEAST_PROBABILITY, d_scores[2], 0.0)
         return np.asarray(gradient - gradient.mean())
 
     def copy(self) -> "ClassMixing":
@@ -160,13 +165,13 @@ class ClassMixing(NamedTuple):
 
 
 class ValueMixing(NamedTuple):
-    """Of numbers: stackers, and shares on absolute errors."""
+    """`Mixing` in regression."""
 
     mixture: ValueMixture
 
     @property
     def weight(self) -> Float64Array:
-        """Of the experts and stackers."""
+        """Weights (experts and stackers,), summing to 1."""
         return self.mixture.weight
 
     def learn(
@@ -182,7 +187,7 @@ class ValueMixing(NamedTuple):
         del met
         votes = value_votes(forests, raw, answers)
         t, losses = mix(self.mixture, votes, in_units(forests.units, y), weight)
-        return MixedAnswers(undone(forests.units, t, votes[:, 0]), losses)
+        return MixedAnswers(unscaled(forests.units, t, votes[:, 0]), losses)
 
     def take(self, former: Forests, forests: Forests) -> None:
         """See `Mixing`."""
@@ -193,10 +198,10 @@ class ValueMixing(NamedTuple):
         votes = value_votes(forests, raw, answers.prediction)
         t, variances = mixed(self.mixture, votes)
         deviation = forests.units.slope(t) * np.sqrt(variances)
-        return ValueAnswers(undone(forests.units, t, votes[:, 0]), deviation)
+        return ValueAnswers(unscaled(forests.units, t, votes[:, 0]), deviation)
 
     def bank_rate(self) -> float:
-        """Return how fast the answer grows with the bank's; trees are constant."""
+        """Return the derivative of the prediction in the bank's; trees are piecewise constant."""
         rates = influence(self.mixture)
         return float(rates[0] + rates[2])
 
@@ -210,7 +215,7 @@ class ValueMixing(NamedTuple):
 
 
 def new_mixing(*, regression: bool) -> ClassMixing | ValueMixing:
-    """Return what mixes before any sample."""
+    """Return the mixing before any sample."""
     if regression:
         return ValueMixing(new_mixture(EXPERTS))
     return _class_mixing(new_combination(_PRIOR, _STEPS))
@@ -219,19 +224,19 @@ def new_mixing(*, regression: bool) -> ClassMixing | ValueMixing:
 def mixing_from_arrays(
     arrays: Mapping[str, NDArray[Any]], *, regression: bool
 ) -> ClassMixing | ValueMixing:
-    """Return a copy of what `Mixing.arrays` named."""
+    """Return a copy of what `Mixing.arrays` returned."""
     if regression:
         return ValueMixing(mixture_from_arrays("mixing", arrays))
     return _class_mixing(combination_from_arrays("mixing", arrays))
 
 
 def kinds_of_mixing(*, regression: bool) -> list[dict[str, Any]]:
-    """Return the parameters of the experts but the bank, and of the stackers."""
+    """Return the parameters of all experts but the bank, and of the stackers."""
     kinds: list[dict[str, Any]] = [{"learner": "trees", "of": of} for of in ("labels", "residuals")]
     if not regression:
         return kinds + [{"learner": "stacker", "of": "trees", "step": step} for step in _STEPS]
     horizons = [horizon if np.isfinite(horizon) else None for horizon in HORIZONS]
-    return kinds + [{"learner": "stacker", "of": "trees", "horizon": one} for one in horizons]
+    return kinds + [{"learner": "stacker", "of": "trees", "horizon": h} for h in horizons]
 
 
 def _class_mixing(combination: Combination) -> ClassMixing:
@@ -239,17 +244,17 @@ def _class_mixing(combination: Combination) -> ClassMixing:
 
 
 def base_of(answers: Any) -> Float64Array:
-    """Return what trees on residuals begin with: (n, K) logarithms of probabilities, or values."""
+    """Return what residual trees begin with: log probabilities (n, K), or values (n, 1)."""
     if isinstance(answers, ClassAnswers):
         return np.log(np.maximum(answers.probability, LEAST_PROBABILITY))
-    # The first row of all has no value.
+    # The first row of all has no prediction.
     return np.where(np.isfinite(answers), answers, 0.0)[:, None]
 
 
 def _write_scores(
     forests: Forests, raw: RawRows, answers: ClassAnswers, scores: Float64Array
 ) -> NDArray[np.bool_]:
-    """Write the scores (n, EXPERTS, at least K) of the bank and of trees; all are awake."""
+    """Write the scores (n, EXPERTS, at least K) of bank and trees; return that all are awake."""
     p = answers.probability
     scores[:, 0, : p.shape[1]] = np.log(np.maximum(p, _LEAST))
     write_class_scores(forests, raw, base_of(answers), scores)

@@ -1,7 +1,7 @@
-"""The last rows of a stream, as trees are fitted to them.
+"""The last rows of a stream, to which trees are fitted.
 
-Rows are added at the end of arrays that are replaced by others when they are full, never moved: a
-fit that reads some of them goes on beside learning.
+Rows are appended to arrays that are replaced when they are full. Rows are never moved within an
+array, so that a fit may read them beside learning.
 """
 
 from collections.abc import Mapping
@@ -17,26 +17,26 @@ _MOST_BYTES = 8 << 20
 
 
 class WindowRows(NamedTuple):
-    """Some rows.
+    """Consecutive rows with their labels and predictions."""
 
-    X: (n, d). words: (n, k) codes. y, weight: (n,). base: (n, outputs) answers about them.
-    """
-
-    X: Float64Array
-    words: Float64Array
-    y: Float64Array
-    weight: Float64Array
-    base: Float64Array
+    X: Float64Array  # (n, d)
+    words: Float64Array  # (n, k) codes of words
+    y: Float64Array  # (n,) class codes or targets
+    weight: Float64Array  # (n,)
+    base: Float64Array  # (n, outputs) predictions before learning
 
     def part(self, rows: slice) -> "WindowRows":
-        """Return views of some of them."""
+        """Return views of some of the rows."""
         return WindowRows(*(array[rows] for array in self))
 
 
 class Window:
-    """The last rows of `columns` columns and so many words, with `outputs` answers about each.
+    """The last rows of a stream.
 
-    size: how many rows a fit takes at most; more are kept, those that come while it goes on.
+    columns: d of the rows.
+    outputs: number of predictions for each row.
+    words: number of word codes of the rows.
+    size: the most rows that a fit takes; the rows that come during a fit are stored, too.
     """
 
     def __init__(self, columns: int, outputs: int, words: int = 0) -> None:
@@ -55,16 +55,16 @@ class Window:
         return self._length
 
     def bytes_of(self, rows: int) -> int:
-        """Return the memory once so many rows were added, at most; those of a fit left out."""
-        return 2 * min(rows, self.most) * self._bytes_of_row
+        """Return the most bytes after `rows` rows, without arrays that only a fit still reads."""
+        return 2 * min(rows, self.most) * self._row_bytes
 
     @property
     def most(self) -> int:
-        """Rows that are of use: those of a fit, and as many as come while it goes on."""
+        """The most rows that are needed: those of a fit, and those that come during it."""
         return self.size + self.size // 2
 
     @property
-    def _bytes_of_row(self) -> int:
+    def _row_bytes(self) -> int:
         return 8 * sum(1 if array.ndim == 1 else array.shape[1] for array in self._stored)
 
     def add(self, rows: WindowRows) -> None:
@@ -80,32 +80,32 @@ class Window:
     def _make_room(self, n: int) -> None:
         rows = self.last(self.most)
         room = len(rows.y) + max(n, min(len(rows.y), self.most) or n)
-        stored = WindowRows(*(np.empty((room, *one.shape[1:])) for one in rows))
+        stored = WindowRows(*(np.empty((room, *array.shape[1:])) for array in rows))
         for into, array in zip(stored, rows, strict=True):
             into[: len(array)] = array
         self._stored, self._length = stored, len(rows.y)
 
     def last(self, n: int, before: int = 0) -> WindowRows:
-        """Return at most n rows, as views that nothing changes: the last but for `before` of them.
+        """Return at most n rows as immutable views: the last ones before the last `before` rows.
 
-        Rows that `size` and its half leave out may be gone.
+        Rows before the last `most` may be gone.
         """
         stop = self._length - before
         return self._stored.part(slice(max(0, stop - n), stop))
 
     def widen(self, outputs: int, missing: float) -> None:
-        """Have room for so many answers about each row, with this one where there was none."""
+        """Store `outputs` predictions for each row; the new ones of stored rows are `missing`."""
         rows = self.last(self.most)
         base = np.full((len(rows.y), outputs), missing)
         base[:, : rows.base.shape[1]] = rows.base
         self._stored, self._length = rows._replace(base=base), len(base)
 
     def state(self) -> dict[str, NDArray[Any]]:
-        """Return the rows that are of use as plain arrays."""
+        """Return the rows that are needed as plain arrays."""
         rows = self.last(self.most)
         return {f"window_{name}": array.copy() for name, array in rows._asdict().items()}
 
     def restore(self, arrays: Mapping[str, NDArray[Any]]) -> None:
-        """Take over what `state` gave."""
+        """Restore what `state` returned."""
         rows = WindowRows(*(np.array(arrays[f"window_{name}"]) for name in WindowRows._fields))
         self._stored, self._length = rows, len(rows.y)

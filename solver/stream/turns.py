@@ -1,64 +1,70 @@
-"""The order in which heads learn a block and predict rows, and which heads hear of what.
+"""The order in which heads learn a block and predict rows, and the votes that they pass on.
 
-A head that listens gets the others' predictions for a row before any head learns it: those that
-learn the row, too, come first and answer as they were before that row; the others are asked. Heads
-that listen do not get each other's.
+A listener is a head that takes the votes of the others for a row, from before any head learned it:
+other heads that learn the row do so first, and return their answer from before; heads that do not
+learn it are asked. Listeners do not get each other's votes.
 """
 
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from typing import Any, Protocol, TypeVar
 
+from wolfstream.solver.rows.head_rows import HeadRows
 from wolfstream.solver.rows.matrix import Matrix
 from wolfstream.solver.rows.sample_weights import Weights
-from wolfstream.solver.rows.seen import Seen
 from wolfstream.solver.stream.votes import NO_INPUTS, HeadInputs, Vote
 
 N = TypeVar("N", bound=str)
-S = TypeVar("S", bound="Speech")
-S_co = TypeVar("S_co", bound="Speech", covariant=True)
+A = TypeVar("A", bound="VotingAnswer")
+A_co = TypeVar("A_co", bound="VotingAnswer", covariant=True)
 
 
-class Speech(Protocol):
-    """What a head says of rows, in whatever form."""
+class VotingAnswer(Protocol):
+    """An answer of a head that other heads can take as a vote."""
 
     @property
     def vote(self) -> Vote:
-        """It as a vote."""
+        """The answer as a vote."""
 
 
-class Learning(Protocol[S_co]):
+class LearningHead(Protocol[A_co]):
     """A head that learns."""
 
-    def absorb(self, X: Matrix, y: Any, inputs: HeadInputs, weight: Weights, /) -> S_co:
-        """Learn rows in order; return the head's answer to each before it learned it."""
+    def absorb(self, X: Matrix, y: Any, inputs: HeadInputs, weight: Weights, /) -> A_co:
+        """Learn rows in order; return the head's answer to each before that."""
 
 
-def in_turn(names: Iterable[N], listeners: Collection[str]) -> list[N]:
-    """Heads in the order in which they learn a block: those that listen to others come last."""
+def learning_order(names: Iterable[N], listeners: Collection[str]) -> list[N]:
+    """Return heads in the order in which they learn a block: listeners last."""
     return sorted(names, key=lambda name: name in listeners)
 
 
 def absorb_in_turn(
-    heads: Mapping[N, Learning[S]],
+    heads: Mapping[N, LearningHead[A]],
     learning: Sequence[N],
     listeners: Collection[str],
-    ask: Callable[[N], S | None],
+    ask: Callable[[N], A | None],
     served: str,
-    seen: Seen,
+    seen: HeadRows,
     y: Any,
     weight: Weights,
-) -> dict[N, S]:
-    """Have the heads `learning` learn a block; return the answers of each head that was asked.
+) -> dict[N, A]:
+    """Let heads learn a block in turn; return the answer of each head that learned or was asked.
 
-    ask: what a head that does not learn says of the block; None if it has nothing to say.
-    served: a head that is asked in any case.
+    heads: all heads of the model.
+    learning: names of those that learn.
+    listeners: names of those that take votes.
+    ask: returns the answer of a head that does not learn; None if it cannot predict.
+    served: the name of a head that is asked in any case.
+    seen: the rows.
+    y: their labels or targets.
+    weight: (n,) weights of the rows.
     """
     others = [name for name in heads if name not in learning]
     if not any(name in listeners for name in learning):
         others = [name for name in others if name == served]
     head_answers = answers_of(others, ask)
-    votes: dict[str, Vote] = {name: speech.vote for name, speech in head_answers.items()}
-    for name in in_turn(learning, listeners):
+    votes: dict[str, Vote] = {name: answer.vote for name, answer in head_answers.items()}
+    for name in learning_order(learning, listeners):
         head_answers[name] = heads[name].absorb(
             seen.X, y, HeadInputs(votes, seen.codes, seen.raw), weight
         )
@@ -71,20 +77,24 @@ def inputs_of(
     head: str,
     heads: Iterable[N],
     listeners: Collection[str],
-    ask: Callable[[N], S | None],
-    seen: Seen,
+    ask: Callable[[N], A | None],
+    seen: HeadRows,
 ) -> HeadInputs:
-    """Return what a head gets beside rows to predict: nothing unless it listens."""
+    """Return what a head gets with rows to predict: nothing unless it is a listener.
+
+    head: its name.
+    heads, listeners, ask, seen: as of `absorb_in_turn`.
+    """
     if head not in listeners:
         return NO_INPUTS
     others = [name for name in heads if name != head]
     votes: dict[str, Vote] = {}
-    for name, speech in answers_of(others, ask).items():
-        votes[name] = speech.vote
+    for name, answer in answers_of(others, ask).items():
+        votes[name] = answer.vote
     return HeadInputs(votes, seen.codes, seen.raw, seen.in_turn)
 
 
-def answers_of(heads: Iterable[N], ask: Callable[[N], S | None]) -> dict[N, S]:
-    """Return the predictions of the heads that can predict."""
+def answers_of(heads: Iterable[N], ask: Callable[[N], A | None]) -> dict[N, A]:
+    """Return the answers of the heads that can predict."""
     answers = {name: ask(name) for name in heads}
     return {name: answer for name, answer in answers.items() if answer is not None}

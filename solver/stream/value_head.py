@@ -1,4 +1,4 @@
-"""A head of numbers: a learner of targets."""
+"""A head that predicts numbers."""
 
 from collections.abc import Sequence
 from typing import Any, Generic, NamedTuple, Protocol, TypeVar
@@ -10,7 +10,7 @@ from wolfstream.solver.calibration.values import ValueCalibration, ValueConfiden
 from wolfstream.solver.rows.matrix import Matrix
 from wolfstream.solver.rows.sample_weights import Weights
 from wolfstream.solver.stream.class_head import LearnerView
-from wolfstream.solver.stream.reasons import Slope, by_voter
+from wolfstream.solver.stream.reasons import HeadGradient, by_voter
 from wolfstream.solver.stream.votes import (
     NO_INPUTS,
     Answer,
@@ -23,13 +23,13 @@ from wolfstream.solver.stream.votes import (
 
 
 class Values(NamedTuple):
-    """An answer (n,) that is a value for each row."""
+    """An answer that is a value for each row."""
 
-    prediction: Float64Array
+    prediction: Float64Array  # (n,)
 
     @property
     def decision(self) -> Float64Array:
-        """The same."""
+        """The predictions."""
         return self.prediction
 
 
@@ -39,14 +39,20 @@ class ValueLearner(Protocol):
     def absorb(
         self, X: Matrix, y: NDArray[Any], hints: Hints, weight: Weights, /
     ) -> Sequence[Answer]:
-        """Learn rows; answers part by part. weight: of the samples."""
+        """Learn rows; return the answers to them before that, part by part.
+
+        X: n rows.
+        y: (n,) targets.
+        hints: what the learner gets with the rows.
+        weight: (n,) weights of the rows.
+        """
 
 
 L = TypeVar("L", bound=ValueLearner)
 
 
 class ValueHead(Generic[L]):
-    """A learner of targets. voters, calibration: as of `ClassHead`."""
+    """A learner of targets, calibrated; arguments and attributes as of `ClassHead`."""
 
     def __init__(self, learner: L, voters: Sequence[str] = ()) -> None:
         self.learner, self.voters = learner, tuple(voters)
@@ -55,7 +61,13 @@ class ValueHead(Generic[L]):
     def absorb(
         self, X: Matrix, y: Float64Array, inputs: HeadInputs = NO_INPUTS, weight: Weights = None
     ) -> HeadAnswer:
-        """Learn rows with their targets, in order; return the answer to each before that."""
+        """Learn rows in order; return the answer to each before that.
+
+        X: n rows.
+        y: (n,) targets.
+        inputs: what the head gets with the rows.
+        weight: (n,) weights of the rows.
+        """
         head_answer = HeadAnswer(
             None, self.learner.absorb(X, y, _hints(inputs, self.voters), weight)
         )
@@ -63,37 +75,37 @@ class ValueHead(Generic[L]):
         return head_answer
 
     def view(self, learner: LearnerView) -> "ValueHeadView":
-        """Return the head as it is now. learner: a view of its learner."""
+        """Return an immutable view of the head; learner: a view of its learner."""
         return ValueHeadView(learner, self.voters, self.calibration.view())
 
 
 class ValueHeadView(NamedTuple):
-    """An immutable view of a head that has learned a sample. confidence: as of classes."""
+    """An immutable view of a head that has learned a sample; fields as of `ClassHeadView`."""
 
     learner: LearnerView
     voters: tuple[str, ...]
     confidence: ValueConfidence
 
     def predict(self, X: Matrix, inputs: HeadInputs = NO_INPUTS) -> HeadAnswer:
-        """Return the answers of the head for finite rows."""
+        """Return the head's answer to finite rows."""
         return HeadAnswer(None, [self.learner.predict(X, _hints(inputs, self.voters))])
 
     def confidence_of(self, head_answer: HeadAnswer) -> ValueConfidence:
-        """As of classes."""
+        """Return the calibration that applies to an answer of the head."""
         confidence = head_answer.confidence
-        enough = isinstance(confidence, ValueConfidence) and confidence.is_like(self.confidence)
+        enough = isinstance(confidence, ValueConfidence) and confidence.is_mature(self.confidence)
         return confidence if isinstance(confidence, ValueConfidence) and enough else self.confidence
 
     def contests(self, _: HeadAnswer) -> None:
-        """Numbers have none."""
+        """Return None: there are no classes."""
 
     def pulls(self, _: Matrix, wanted: int, other: int) -> None:
-        """Numbers have none."""
+        """Return None: there are no classes."""
 
-    def slope(
+    def gradient(
         self, x: Float64Array, direction: Float64Array, inputs: HeadInputs = NO_INPUTS
-    ) -> Slope:
-        """As of `reasons.DifferentiableHead`."""
+    ) -> HeadGradient:
+        """Compute `reasons.DifferentiableHead.gradient`."""
         gradient = self.learner.gradient(x, direction, _hints(inputs, self.voters))
         return by_voter(gradient, self.voters, inputs.votes, None)
 

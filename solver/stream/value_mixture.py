@@ -1,15 +1,15 @@
-"""From the values of a few experts to one value, by their absolute errors.
+"""Combines the values of a few experts into one prediction, by their absolute errors.
 
-    stacker   v = v_0 + sum_e a_e (v_e - v_0),  a by ridge regression, with a horizon
-    weights   w_e <- w_e exp(-RATE min(|y - v_e| / u, MOST)), then fixed share (Herbster and Warmuth
-              1998);  u the least of the absolute errors so far, decayed
-    answer    sum_e w_e v_e over experts and stackers
+    stacker      v = v_0 + sum_e a_e (v_e - v_0),  a by ridge regression with a horizon
+    weights      w_e <- w_e exp(-RATE min(|y - v_e| / u, MOST)), then fixed share (Herbster and
+                 Warmuth 1998);  u the decayed mean of the least absolute error of each sample
+    prediction   sum_e w_e v_e over experts and stackers
 
-Expert 0 is the one whose answer all others may improve: it weighs FIRST_WEIGHT before any sample,
-and a stacker begins as it. An error e of a stacker counts as max(|e| / u, CORE)^-1 of its square,
-so that outliers do not move it (iteratively reweighted least squares; Holland and Welsch 1977).
-Absolute errors in one unit, not likelihoods with a deviation of each expert: an expert that fails
-where a level jumps is left at once.
+Expert 0 is the one that the others improve: it weighs FIRST_WEIGHT before any sample, and stackers
+begin as it. The square of an error e of a stacker is divided by max(|e| / u, CORE), so that
+outliers hardly move it (iteratively reweighted least squares; Holland and Welsch 1977). All errors
+have one unit, instead of a likelihood with a deviation for each expert, so that an expert that
+fails where a level jumps loses its weight at once.
 """
 
 from collections.abc import Mapping
@@ -27,34 +27,30 @@ DECAY = 0.999
 FIRST_WEIGHT = 4.0
 HORIZONS = (300.0, np.inf)
 _SMALLEST = 1e-9
-# Squares beyond it, or below its inverse, are of errors that say nothing about the values by now.
+# Errors whose squares lie beyond this, or below its inverse, are too far from the present values.
 _REACH = 1e100
 
 
 class ValueMixture(NamedTuple):
-    """Of E experts and S stackers, in arrays that are updated in place.
+    """The state of E experts and S stackers, in arrays that are updated in place."""
 
-    a: (S, E) and P: (S, E, E) of the stackers. error: (2,) decayed sum of least errors, and how
-    many. square, memory: (E + S,) decayed squared errors and how many. weight: (E + S,).
-    """
-
-    a: Float64Array
-    P: Float64Array
-    error: Float64Array
-    square: Float64Array
-    memory: Float64Array
-    weight: Float64Array
+    a: Float64Array  # (S, E) coefficients of the stackers
+    P: Float64Array  # (S, E, E) of `least_squares`
+    error: Float64Array  # (2,) decayed sum of the errors that make u, and decayed count
+    square: Float64Array  # (E + S,) decayed sums of squared errors
+    memory: Float64Array  # (E + S,) decayed sums of weights
+    weight: Float64Array  # (E + S,) experts first
 
 
 def prior_of(experts: int) -> Float64Array:
-    """Return what experts and stackers weigh before any sample, summing to 1."""
+    """Return the weights (E + S,) before any sample, summing to 1."""
     prior = np.ones(experts + len(HORIZONS))
     prior[0] = FIRST_WEIGHT
     return np.asarray(prior / prior.sum())
 
 
 def new_mixture(experts: int) -> ValueMixture:
-    """Return experts and stackers before any sample."""
+    """Return the mixture of E experts before any sample."""
     stackers, voices = len(HORIZONS), experts + len(HORIZONS)
     return ValueMixture(
         a=np.zeros((stackers, experts)),
@@ -67,7 +63,7 @@ def new_mixture(experts: int) -> ValueMixture:
 
 
 def rescale(mixture: ValueMixture, factor: float) -> None:
-    """Have a mixture go on with values `factor` times as large; far beyond those so far, anew."""
+    """Continue with values `factor` times as large; restart if they are far beyond those so far."""
     square, error = factor * factor, factor * float(mixture.error[0])
     largest = max(square, square * float(mixture.square.max()), error * error)
     least = min(square, min(float(np.trace(P)) for P in mixture.P) / max(square, 1.0))
@@ -79,18 +75,18 @@ def rescale(mixture: ValueMixture, factor: float) -> None:
     mixture.square[:] *= square
     for P in mixture.P:
         P /= square
-        # No more uncertain than before any sample.
+        # A stacker is never less certain than before any sample.
         P *= min(1.0, len(P) / float(np.trace(P)))
 
 
 class MixtureWork(NamedTuple):
-    """Reused memory: kept (S,), v (E + S,), difference and gain (E,), prior (E + S,)."""
+    """Reused memory for one row."""
 
-    kept: Float64Array
-    v: Float64Array
-    difference: Float64Array
-    gain: Float64Array
-    prior: Float64Array
+    kept: Float64Array  # (S,) the factor by which one sample decays a stacker
+    v: Float64Array  # (E + S,) values
+    difference: Float64Array  # (E,) values less that of expert 0
+    gain: Float64Array  # (E,)
+    prior: Float64Array  # (E + S,)
 
 
 def mixture_work(mixture: ValueMixture) -> MixtureWork:
@@ -109,10 +105,15 @@ def mix(
     *,
     unit_of_answer: bool = False,
 ) -> tuple[Float64Array, Float64Array]:
-    """Answers (n,) and squared errors (n, E + S) of rows, whose targets are then learned.
+    """Predict rows, each before its target is learned.
 
-    values: (n, E). weight: (n,) of the rows. Errors are those of weight 1. of_answer: as of
-    `learn_row`.
+    mixture: is updated.
+    values: (n, E) of the experts.
+    target: (n,).
+    weight: (n,) weights of the rows.
+    unit_of_answer: as of `learn_row`.
+
+    Returns the predictions (n,), and the unweighted squared errors (n, E + S).
     """
     answers, errors = np.empty(len(values)), np.empty((len(values), len(mixture.weight)))
     _learn(mixture, values, target, weight, mixture_work(mixture), unit_of_answer, answers, errors)
@@ -120,14 +121,14 @@ def mix(
 
 
 def mixed(mixture: ValueMixture, values: Float64Array) -> tuple[Float64Array, Float64Array]:
-    """Return answers (n,) and variances (n,) of rows without targets; values (n, E)."""
+    """Return the predictions (n,) and variances (n,) of rows without targets; values: (n, E)."""
     answers, variances = np.empty((2, len(values)))
     _answer(mixture, values, mixture_work(mixture), answers, variances)
     return answers, variances
 
 
 def influence(mixture: ValueMixture) -> Float64Array:
-    """Return how fast the answer grows with each expert's value, (E,)."""
+    """Return the derivatives (E,) of the prediction in the values of the experts."""
     experts = mixture.a.shape[1]
     rates = mixture.weight[:experts] + mixture.weight[experts:] @ mixture.a
     rates[0] += (mixture.weight[experts:] * (1.0 - mixture.a.sum(axis=1))).sum()
@@ -159,10 +160,16 @@ def learn_row(
     errors: Float64Array,
     unit_of_answer: bool,
 ) -> float:
-    """Return the answer to a row's values (E,), whose target y is then learned, weighing w.
+    """Return the prediction for a row before its target is learned.
 
-    errors: (E + S,) gets the squared errors. of_answer: whether u is the mean absolute error of the
-    answer, and not of the best expert: of many, one is always near by chance.
+    c: the mixture; is updated.
+    values: (E,) of the experts.
+    y: the target.
+    w: weight of the row.
+    row: reused memory.
+    errors: (E + S,) gets the squared errors.
+    unit_of_answer: whether u is the mean absolute error of the prediction, instead of the least of
+        each sample: with many experts, one is always near the target by chance.
     """
     stackers, experts = c.a.shape
     answer, least = say(c, values, row), np.inf
@@ -213,7 +220,7 @@ def mean_square(c: ValueMixture, e: int) -> float:
 
 @inner
 def say(c: ValueMixture, values: Float64Array, row: MixtureWork) -> float:
-    """Write what experts and stackers say, and return the answer."""
+    """Write the values of experts and stackers into `row.v`; return the prediction."""
     stackers, experts = c.a.shape
     answer = 0.0
     for e in range(experts):
@@ -235,6 +242,6 @@ def mixture_arrays(name: str, mixture: ValueMixture) -> dict[str, NDArray[Any]]:
 
 
 def mixture_from_arrays(name: str, arrays: Mapping[str, NDArray[Any]]) -> ValueMixture:
-    """Return a copy of what `mixture_arrays` named."""
+    """Return a copy of what `mixture_arrays` returned for this name."""
     fields = ValueMixture._fields
     return ValueMixture(*(np.array(arrays[f"{name}_{field}"]) for field in fields))

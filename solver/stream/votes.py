@@ -1,4 +1,4 @@
-"""The answers of heads for rows, and the votes that other heads get."""
+"""The answers of heads to rows, and the votes that other heads take."""
 
 from collections.abc import Mapping, Sequence
 from typing import Any, NamedTuple, Protocol, TypeAlias
@@ -11,62 +11,49 @@ from wolfstream.solver.adaptive.view import ClassAnswers
 from wolfstream.solver.arrays import Float64Array
 from wolfstream.solver.calibration.classes import ClassConfidence
 from wolfstream.solver.calibration.values import ValueConfidence
-from wolfstream.solver.rows.seen import RawRows
+from wolfstream.solver.rows.head_rows import RawRows
 from wolfstream.solver.stream.class_weights import WeightedAnswers
 from wolfstream.solver.stream.labels import Label, key_of
-from wolfstream.solver.stream.placed import PlacedAnswers
-from wolfstream.solver.working_set.answers import Absorbed
-from wolfstream.solver.working_set.predictions import Predicted
+from wolfstream.solver.stream.temporal_answers import TemporalAnswers
+from wolfstream.solver.working_set.answers import SetAnswers
+from wolfstream.solver.working_set.predictions import SetPredictions
 
-# Of a decision between two classes, what speaks for either.
+# The scores of two classes are -f/2 and f/2 of the decision f.
 _HALVES = np.array([-0.5, 0.5])
 
 
 class Vote(NamedTuple):
-    """What a head says of n rows before it learns them.
+    """The scores of a head for n rows before it learns them."""
 
-    classes: the order of the columns; None if numbers are learned. scores: (n, K) of classes,
-    (n,) of numbers, float64; NaN where the head has nothing to say.
-    """
-
-    classes: tuple[Label, ...] | None
-    scores: Float64Array
+    classes: tuple[Label, ...] | None  # the labels of the columns; None in regression
+    scores: Float64Array  # (n, K), or (n,) in regression; NaN where the head has none
 
 
 Votes: TypeAlias = Mapping[str, Vote]
 
 
 class HeadInputs(NamedTuple):
-    """What a head that listens gets beside n rows.
+    """What a head that takes votes gets with n rows."""
 
-    votes: of other heads. codes: (n, texts) float64 of the rows' texts, NaN where one is missing;
-    None where there are none. raw: the rows before they are scaled; None of sparse ones. in_turn:
-    as of `Seen`.
-    """
-
-    votes: Votes
-    codes: Float64Array | None = None
-    raw: RawRows | None = None
-    in_turn: bool = False
+    votes: Votes  # head -> vote
+    codes: Float64Array | None = None  # (n, texts) of the rows' texts, NaN where one is missing
+    raw: RawRows | None = None  # the rows before they were scaled; None of sparse ones
+    in_turn: bool = False  # whether the labels just before a row to predict are known
 
 
 NO_INPUTS = HeadInputs({})
 
 
 class Hints(NamedTuple):
-    """What a learner gets beside n rows: what its head gets.
+    """What a learner gets with n rows; fields as of `HeadInputs`."""
 
-    scores: (n, voters, K) of classes, (n, voters) values of numbers; None without votes. codes,
-    raw, in_turn: as of `HeadInputs`.
-    """
-
-    scores: Float64Array | None = None
+    scores: Float64Array | None = None  # (n, voters, K), or values (n, voters); None without votes
     codes: Float64Array | None = None
     raw: RawRows | None = None
     in_turn: bool = False
 
     def part(self, rows: slice) -> "Hints":
-        """Return those beside some of the rows."""
+        """Return the hints for some of the rows."""
         return Hints(
             None if self.scores is None else self.scores[rows],
             None if self.codes is None else self.codes[rows],
@@ -79,40 +66,36 @@ NO_HINTS = Hints()
 
 
 def hints_of(scores: Float64Array | None, inputs: HeadInputs) -> Hints:
-    """Return what a learner gets of what its head gets; scores: made of the votes."""
+    """Return the hints for a learner; scores: those of `inputs.votes`, as of `Hints`."""
     return Hints(scores, inputs.codes, inputs.raw, inputs.in_turn)
 
 
 class Answer(Protocol):
-    """A solver's answer about n rows.
-
-    prediction: (n,) class numbers, -1 where there is none, or values. decision: (n,) values, or
-    for at most two classes; else (n, K). NaN where there is nothing to say.
-    """
+    """A solver's answer to n rows."""
 
     @property
     def prediction(self) -> NDArray[Any]:
-        """As above."""
+        """Class codes (n,), -1 where there is none, or values (n,)."""
 
     @property
     def decision(self) -> Float64Array:
-        """As above."""
+        """Values (n,), or decisions (n,) of at most two classes, else (n, K); NaN without any."""
 
 
 class Decisions(NamedTuple):
-    """An `Answer` as it is."""
+    """An `Answer` of given arrays."""
 
     prediction: NDArray[Any]
     decision: Float64Array
 
 
 class HeadAnswer:
-    """A head's answer for rows, part by part, of which later ones may know more classes.
+    """A head's answer to rows.
 
-    classes: known after the last part, in the order of their numbers; None of numbers.
-    prediction: (n,) class numbers, -1 where there is none, or values, NaN where there is none.
-    probability: (n, K) of the classes by a bank, which answers in one
-    part; else None.
+    classes: the labels after the last part, by class code; None in regression.
+    parts: answers to consecutive rows, of which later ones may know more classes.
+    prediction: (n,) class codes, -1 where there is none, or values, NaN where there is none.
+    probability: (n, K) of a bank, which answers in one part; else None.
     """
 
     def __init__(self, classes: tuple[Label, ...] | None, parts: Sequence[Answer]) -> None:
@@ -122,7 +105,7 @@ class HeadAnswer:
         if len(parts) > 1:
             self.prediction = np.concatenate([part.prediction for part in parts])
         self.probability: Float64Array | None = None
-        if isinstance(first, (ClassAnswers, WeightedAnswers, PlacedAnswers)):
+        if isinstance(first, (ClassAnswers, WeightedAnswers, TemporalAnswers)):
             self.probability = first.probability
         self._vote: Vote | None = None
 
@@ -133,7 +116,7 @@ class HeadAnswer:
 
     @property
     def scores(self) -> Float64Array:
-        """(n, K) what probabilities are computed from: the vote's scores, without class weights."""
+        """The vote's scores (n, K) without class weights, from which probabilities are computed."""
         first = self.parts[0]
         if isinstance(first, WeightedAnswers):
             return HeadAnswer(self.classes, [first.bare]).vote.scores
@@ -141,28 +124,25 @@ class HeadAnswer:
 
     @property
     def deviation(self) -> Float64Array | None:
-        """(n,) standard deviations of targets around a bank's predictions; else None."""
+        """Standard deviations (n,) of targets around a bank's predictions; else None."""
         first = self.parts[0]
-        return first.deviation if isinstance(first, (ValueAnswers, PlacedAnswers)) else None
+        return first.deviation if isinstance(first, (ValueAnswers, TemporalAnswers)) else None
 
     @property
     def in_turn(self) -> bool:
-        """Whether the labels just before its rows were known to it."""
+        """Whether it uses the labels just before its rows."""
         first = _bare(self.parts[0])
-        return isinstance(first, PlacedAnswers) and first.in_turn
+        return isinstance(first, TemporalAnswers) and first.in_turn
 
     @property
     def confidence(self) -> ClassConfidence | ValueConfidence | None:
-        """How sure it is, where that is not what its head's results tell."""
+        """Its own calibration; None if that of the head applies."""
         first = _bare(self.parts[0])
-        return first.confidence if isinstance(first, PlacedAnswers) else None
+        return first.confidence if isinstance(first, TemporalAnswers) else None
 
     @property
     def vote(self) -> Vote:
-        """The decisions as scores; of two classes half the decision speaks for the second one.
-
-        A working set computes other scores.
-        """
+        """The decisions as scores, -f/2 and f/2 of two classes; working sets have their own."""
         if self._vote is None:
             self._vote = self._as_vote()
         return self._vote
@@ -189,28 +169,32 @@ class HeadAnswer:
 
 
 def _bare(part: Answer) -> Answer:
-    """Return a bank's answer without the weights of classes."""
+    """Return a bank's answer without class weights."""
     return part.bare if isinstance(part, WeightedAnswers) else part
 
 
 def _scores(part: Answer) -> Float64Array:
-    scores = part.scores if isinstance(part, (Absorbed, Predicted)) else None
+    scores = part.scores if isinstance(part, (SetAnswers, SetPredictions)) else None
     return part.decision if scores is None else scores
 
 
 def class_scores(
     votes: Votes, voters: Sequence[str], classes: Sequence[Label]
 ) -> Float64Array | None:
-    """(n, voters, K) scores in the order of `classes`, NaN where a voter says nothing.
+    """Return the scores (n, voters, K) of all votes; None without votes.
 
-    None without votes.
+    A voter that has no score of a class gets NaN.
+
+    votes: by the voter.
+    voters: their order.
+    classes: the labels of the K columns.
     """
     if not votes:
         return None
     n = len(next(iter(votes.values())).scores)
     scores = np.empty((n, len(voters), len(classes)))
     scores.fill(np.nan)
-    place, order = dict[Any, int](), tuple(classes)
+    columns, order = dict[Any, int](), tuple(classes)
     for e, voter in enumerate(voters):
         vote = votes.get(voter)
         if vote is None:
@@ -218,15 +202,15 @@ def class_scores(
         if vote.classes == order:
             scores[:, e] = vote.scores
             continue
-        place = place or {key_of(label): k for k, label in enumerate(classes)}
+        columns = columns or {key_of(label): k for k, label in enumerate(classes)}
         for k, label in enumerate(vote.classes or ()):
-            if (column := place.get(key_of(label))) is not None:
+            if (column := columns.get(key_of(label))) is not None:
                 scores[:, e, column] = vote.scores[:, k]
     return scores
 
 
 def values(votes: Votes, voters: Sequence[str]) -> Float64Array | None:
-    """(n, voters) values, NaN where a voter has none; None without votes."""
+    """Return the values (n, voters) of all votes, NaN for none; None without votes."""
     if not votes:
         return None
     scores = np.full((len(next(iter(votes.values())).scores), len(voters)), np.nan)

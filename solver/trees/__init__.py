@@ -1,8 +1,8 @@
 """Gradient-boosted trees over histograms of binned columns.
 
-Columns of numbers and of categories become bins; a round grows one tree on the gradients of a
-loss, its leaves hold a value for each output. All of it is one thread and the same bits for the
-same arrays.
+Columns of numbers and of categories become bins. Each round grows one tree on the gradients of a
+loss, whose leaves hold a value for each output. It runs on one thread, and equal arrays give equal
+bits.
 
 It may import nothing of the rest.
 It is imported by `service.heads`, `solver.stream`.

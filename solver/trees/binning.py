@@ -1,4 +1,4 @@
-"""Columns as bins, the few values that trees split at.
+"""Bins of columns, between which trees split.
 
 number      bin 1 + how many edges are below it; edges are midpoints between values, all of
 them where they are few, else at quantiles
@@ -15,26 +15,26 @@ from wolfstream.solver.arrays import Float64Array
 from wolfstream.solver.compiled import compiled, inner
 
 BINS = 64
-# Bins between the first, of missing values, and the last.
+# All bins but those of missing values and of other codes.
 EDGES = BINS - 2
 OTHER = BINS - 1
-# A category's code that came less often in the rows that bins are made for has no bin of its own.
+# Rarer codes of a category share the bin OTHER.
 _LEAST_COUNT = 5
 
 
 class Bins(NamedTuple):
-    """What values of d columns have which bin.
+    """The bins of d columns."""
 
-    edges: (d, EDGES) ascending, infinity where there are no more; of a category its codes.
-    categories: (d,) bool.
-    """
-
-    edges: Float64Array
-    categories: NDArray[np.bool_]
+    edges: Float64Array  # (d, EDGES) ascending, padded with infinity; of a category its codes
+    categories: NDArray[np.bool_]  # (d,)
 
 
 def bins_of(X: Float64Array, categories: NDArray[np.bool_]) -> Bins:
-    """Return bins for rows (n, d), NaN where a value is missing. categories: (d,)."""
+    """Return bins that suit some rows.
+
+    X: (n, d), NaN where a value is missing.
+    categories: (d,) which columns are codes.
+    """
     edges = np.full((X.shape[1], EDGES), np.inf)
     ordered = np.sort(X, axis=0)
     present = len(X) - np.isnan(X).sum(axis=0)
@@ -52,7 +52,7 @@ def _frequent(values: Float64Array) -> Float64Array:
 
 
 def without_own_bin(values: Float64Array) -> bool:
-    """Return whether a category has codes that share a bin; values: (n,), NaN where missing."""
+    """Return whether codes of a category share a bin; values: (n,), NaN where one is missing."""
     codes = np.unique(values[~np.isnan(values)])
     return len(_frequent(np.sort(values[~np.isnan(values)]))) < len(codes)
 
@@ -61,11 +61,11 @@ def _midpoints(values: Float64Array) -> Float64Array:
     """Return at most EDGES edges between ascending values."""
     last_of = np.flatnonzero(values[1:] > values[:-1])
     if len(last_of) > EDGES:
-        # The borders that are next to the quantiles, each once.
+        # The borders next to the quantiles, without repetition.
         wanted = np.arange(1, EDGES + 1) * len(values) / (EDGES + 1) - 1.0
         last_of = np.unique(last_of[np.searchsorted(last_of, wanted).clip(max=len(last_of) - 1)])
     below, above = values[last_of], values[last_of + 1]
-    # Halves first: the sum of two large numbers is infinite.
+    # Halved first, as the sum of two large numbers may overflow.
     edges = 0.5 * below + 0.5 * above
     return np.where(edges < above, edges, below)
 
@@ -78,7 +78,7 @@ def binned(bins: Bins, X: Float64Array) -> NDArray[np.uint8]:
 
 
 def to_bin(X: Float64Array) -> Float64Array:
-    """Return rows as `bin_row` takes them: compiled code may assume that no NaN occurs."""
+    """Return rows with infinity for NaN, as `bin_row` takes them: compiled code assumes no NaN."""
     return np.where(np.isnan(X), np.inf, X)
 
 
@@ -90,7 +90,11 @@ def _bin(bins: Bins, X: Float64Array, out: NDArray[np.uint8]) -> None:
 
 @inner
 def bin_row(bins: Bins, x: Float64Array, out: NDArray[np.uint8]) -> None:
-    """Write the bins (d,) of a row (d,) that has infinity where a value is missing."""
+    """Write the bins of a row.
+
+    x: (d,), infinity where a value is missing.
+    out: (d,) gets the bins.
+    """
     for j in range(len(x)):
         value, edges = x[j], bins.edges[j]
         if value == np.inf:

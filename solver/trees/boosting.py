@@ -1,13 +1,13 @@
-"""Gradient boosting: trees one after another, each on the gradients of a loss (Friedman 2001).
+"""Gradient boosting: each tree is grown on the gradients of a loss (Friedman 2001).
 
-    numbers       loss (F - y)^2 / 2          gradient F - y,  curvature 1
-    two classes   log(1 + exp(-F)) or its mirror, F the log odds of class 1
+    regression    loss (F - y)^2 / 2          gradient F - y,  curvature 1
+    two classes   log loss of the log odds F  gradient p - y,  curvature p (1 - p)
     K classes     log loss of softmax(F)      gradients p_k - [y = k],  curvatures p_k (1 - p_k)
 
-A leaf's value of an output is a Newton step, -RATE G / (C + LEAF_RIDGE), C the sum of curvatures
-(Chen and Guestrin 2016). A tree has a value for each output in each leaf, and is grown on the
-gradients of all of them; of many outputs, on SKETCH random sums of these (Iosipoi and Vakhrushev
-2022), so that the time of a round hardly grows with classes. Each round takes a random part of the
+The value of an output in a leaf is a Newton step, -RATE G / (C + LEAF_RIDGE), where G and C are the
+sums of gradients and curvatures (Chen and Guestrin 2016). One tree serves all outputs: it is grown
+on all their gradients, or with many outputs on SKETCH random sums of these (Iosipoi and Vakhrushev
+2022), so that the time of a round hardly grows with classes. Each round uses a random share of the
 rows (Friedman 2002), drawn from a seed.
 """
 
@@ -21,12 +21,12 @@ from wolfstream.solver.compiled import compiled, inner, larger, smaller
 from wolfstream.solver.trees.growing import (
     LEAVES,
     NODES,
-    Growing,
     Tree,
+    TreeWork,
     Words,
     grow,
     leaf_of,
-    room_to_grow,
+    tree_work,
     word_of,
 )
 
@@ -37,64 +37,51 @@ _LEAST_CURVATURE = 1e-3
 
 
 class Trees(NamedTuple):
-    """Trees whose outputs are added.
+    """Trees whose outputs are added; fields of a tree are those of `Tree`."""
 
-    feature, right: (trees, NODES) as of `Tree`. child: (trees, NODES, 2) as of `Tree`. leaf:
-    (trees, LEAVES, outputs). start: (outputs,) what they begin with.
-    """
-
-    feature: NDArray[np.int32]
-    right: NDArray[np.uint64]
-    child: NDArray[np.int8]
-    leaf: Float64Array
-    start: Float64Array
+    feature: NDArray[np.int32]  # (trees, NODES)
+    right: NDArray[np.uint64]  # (trees, NODES)
+    child: NDArray[np.int8]  # (trees, NODES, 2)
+    leaf: Float64Array  # (trees, LEAVES, outputs)
+    start: Float64Array  # (outputs,) added to the outputs of the trees
 
 
 class Problem(NamedTuple):
-    """What trees are fitted to.
+    """The samples that trees are fitted to."""
 
-    rows: (n, d) bins. categories: (d,) which columns are codes. y: (n,) numbers, or classes.
-    weight: (n,), mean 1. base: (n, outputs) what the trees add to; None if they begin with the best
-    constant. classes: 0 of numbers.
-    """
-
-    rows: NDArray[np.uint8]
-    categories: NDArray[np.bool_]
-    y: Float64Array
-    weight: Float64Array
-    base: Float64Array | None
-    classes: int
+    rows: NDArray[np.uint8]  # (n, d) bins
+    categories: NDArray[np.bool_]  # (d,) which columns are codes
+    y: Float64Array  # (n,) numbers, or class codes
+    weight: Float64Array  # (n,) of mean 1
+    base: Float64Array | None  # (n, outputs) what trees add to; None for the best constant
+    classes: int  # 0 in regression
 
 
 class Effort(NamedTuple):
-    """rounds: trees. share: of rows in each round. seed: of their choice."""
+    """The size of a fit."""
 
-    rounds: int
-    share: float = 1.0
-    seed: int = 0
+    rounds: int  # number of trees
+    share: float = 1.0  # of the rows in each round
+    seed: int = 0  # of the choice of rows, and of random sums of gradients
 
 
 def outputs_of(classes: int) -> int:
-    """Return how many outputs the trees have for so many classes, 0 of numbers."""
+    """Return the number of outputs of the trees; classes: 0 in regression."""
     return 1 if classes <= 2 else classes
 
 
 class _Work(NamedTuple):
-    """Reused memory: F (n, outputs). slopes: (n, outputs, 2) gradients and curvatures.
+    """Reused memory for n rows."""
 
-    words: (n, c). chosen: (n,) rows. signs: (outputs,) of each output in random sums, bit s of
-    them in sum s.
-    """
-
-    F: Float64Array
-    slopes: Float64Array
-    words: Words
-    chosen: NDArray[np.int32]
-    signs: NDArray[np.uint64]
+    F: Float64Array  # (n, outputs)
+    slopes: Float64Array  # (n, outputs, 2) gradients and curvatures
+    words: Words  # (n, channels)
+    chosen: NDArray[np.int32]  # (n,) rows of the round
+    signs: NDArray[np.uint64]  # (outputs,) signs of an output in the random sums, bit s for sum s
 
 
 def fitted(problem: Problem, effort: Effort) -> Trees:
-    """Return trees for a problem of at most MOST_ROWS rows; the same bits for the same arrays."""
+    """Return trees fitted to at most MOST_ROWS rows; equal arrays give equal bits."""
     outputs = outputs_of(problem.classes)
     n, d = problem.rows.shape
     channels = 1 if outputs == 1 else SKETCH
@@ -113,19 +100,19 @@ def fitted(problem: Problem, effort: Effort) -> Trees:
         np.empty(n, np.int32),
         np.empty(outputs, np.uint64),
     )
-    # No gradient is larger, but of numbers that trees have led astray.
+    # Gradients are at most this, except in regression where trees have increased a residual.
     largest = problem.weight.max(initial=0.0) * (
         2.0 if problem.classes else float(np.abs(problem.y[:, None] - work.F).max(initial=0.0))
     )
     scale = 1.0 / largest if largest > 0.0 else 0.0
     targets = problem.y, problem.weight, problem.classes, scale
-    room = room_to_grow(n, d, channels)
+    room = tree_work(n, d, channels)
     _boost(trees, problem.rows, problem.categories, *targets, *effort[1:], work, room)
     return trees
 
 
 def _constants(problem: Problem, outputs: int) -> Float64Array:
-    """Return the outputs (outputs,) without trees."""
+    """Return the best constant (outputs,)."""
     total = problem.weight.sum()
     if problem.classes == 0:
         return np.array([(problem.weight * problem.y).sum() / total])
@@ -146,7 +133,7 @@ def _boost(
     share: float,
     seed: int,
     work: _Work,
-    growing: Growing,
+    growing: TreeWork,
 ) -> None:
     for r in range(len(trees.feature)):
         count = 0
@@ -171,7 +158,7 @@ def _boost(
 
 
 @inner
-def _write_leaves(leaf: Float64Array, work: _Work, growing: Growing) -> None:
+def _write_leaves(leaf: Float64Array, work: _Work, growing: TreeWork) -> None:
     for q in range(LEAVES):
         for k in range(leaf.shape[1]):
             slope, curve = 0.0, LEAF_RIDGE
@@ -182,8 +169,8 @@ def _write_leaves(leaf: Float64Array, work: _Work, growing: Growing) -> None:
 
 
 @inner
-def _add_leaves(leaf: Float64Array, work: _Work, growing: Growing) -> None:
-    """Add a tree's values for rows that have all been sorted into its leaves."""
+def _add_leaves(leaf: Float64Array, work: _Work, growing: TreeWork) -> None:
+    """Add a tree's values to all rows, which have been sorted into its leaves."""
     for q in range(LEAVES):
         for at in range(growing.begin[q], growing.end[q]):
             for k in range(leaf.shape[1]):
@@ -218,7 +205,7 @@ def _write_slopes(
 def _write_words(
     slopes: Float64Array, words: Words, weight: float, scale: float, signs: NDArray[np.uint64]
 ) -> None:
-    """Write what a tree is grown on: gradients or random sums of them, and the weight."""
+    """Write the words that a tree is grown on: gradients or random sums of them, and the weight."""
     for s in range(len(words)):
         gradient = 0.0
         if len(slopes) <= len(words):
@@ -232,7 +219,7 @@ def _write_words(
 
 @inner
 def _bits(seed: int, r: int, i: int) -> np.uint64:
-    """Return 64 random bits of three numbers (SplitMix64; Steele, Lea and Flood 2014)."""
+    """Return 64 random bits that three numbers determine (SplitMix64; Steele et al. 2014)."""
     z = np.uint64(seed) * np.uint64(0x9E3779B97F4A7C15) + np.uint64(r)
     z = z * np.uint64(0xD1342543DE82EF95) + np.uint64(i) * np.uint64(0x9E3779B97F4A7C15)
     z = (z ^ (z >> np.uint64(30))) * np.uint64(0xBF58476D1CE4E5B9)

@@ -1,14 +1,14 @@
-"""Codes as numbers that trees split at: what targets are, by the codes of a row.
+"""Target encoding: numbers in place of codes, at which trees split.
 
-Splits of categories see the few most frequent codes only, and words not at all. Here each group of
-codes, those of a category's column or of a text's words, becomes a column for each target:
+A split of a category sees only its most frequent codes, and words not at all. Here each group of
+codes (of a category's column, or of a text's words) becomes a column for each target:
 
-    v_i = m + sum_u b_iu w_u,   b_iu = 1 / sqrt(codes of row i) if row i has code u, else 0
+    v_i = m + sum_u b_iu w_u,   b_iu = 1 / sqrt(number of codes of row i) if it has code u, else 0
 
-m is the targets' mean, w by ridge regression (Hoerl and Kennard 1970). For one code a row that is
-the mean target of its rows, drawn to the mean of all. The rows that w is fitted to would know their
-own targets: each has the value of a fit without its fold (cross-fitting; Micci-Barreca 2001).
-Where these values are hardly nearer to the targets than m is, codes count nothing.
+m is the mean target, and w a ridge regression (Hoerl and Kennard 1970). With one code in each row,
+v is the mean target of the rows with this code, shrunk to m. The rows of a fit would see their own
+targets in v, so each gets the value of a fit without its fold (cross-fitting; Micci-Barreca 2001).
+If these values are hardly nearer to the targets than m, all w are 0.
 """
 
 from typing import NamedTuple
@@ -19,49 +19,47 @@ from numpy.typing import NDArray
 from wolfstream.solver.arrays import Float64Array
 from wolfstream.solver.compiled import compiled, inner
 
-# Of one row: groups, columns of all of them, and codes that have values.
+# The most groups, columns of all groups, and codes with values.
 MOST_GROUPS, MOST_VALUES, MOST_CODES = 16, 32, 1 << 14
-# No code is one: they are whole numbers.
+# Stands for a missing code; codes are whole numbers.
 NO_CODE = 0.5
 RIDGE = 1.0
 _FOLDS, _SWEEPS = 5, 8
-# Of the squared error of the mean: what values may leave that are of use.
+# Values must reduce the squared error of the mean to this share of it.
 _MOST_LEFT = 0.98
-# A code of fewer rows has no value: of one row, no fit without that row knows it.
+# A code of a single row has no value: a fit without this row does not know it.
 _LEAST_ROWS = 2
 
 
 class Codes(NamedTuple):
-    """The codes of a group that n rows have. row: of each, ascending. code: of any value."""
+    """The codes of one group in n rows, which have any number of them."""
 
-    row: NDArray[np.int64]
-    code: Float64Array
+    row: NDArray[np.int64]  # (entries,) ascending
+    code: Float64Array  # (entries,)
 
 
 class CodeValues(NamedTuple):
-    """What codes count, of g groups and c targets.
+    """The fitted values of the codes of g groups, for c targets."""
 
-    code: those of each group, ascending, one group after another. begin: (g + 1,) where they begin.
-    value: (codes, c). start: (g, c).
-    """
-
-    code: Float64Array
-    begin: NDArray[np.int64]
-    value: Float64Array
-    start: Float64Array
+    code: Float64Array  # (codes,) ascending within each group, one group after another
+    begin: NDArray[np.int64]  # (g + 1,) where the codes of each group begin
+    value: Float64Array  # (codes, c) w
+    start: Float64Array  # (g, c) m
 
 
 def no_code_values() -> CodeValues:
-    """Return the values of no group."""
+    """Return the values of rows without groups."""
     return CodeValues(np.empty(0), np.zeros(1, np.int64), np.empty((0, 0)), np.empty((0, 0)))
 
 
 def fit_code_values(
     groups: list[Codes], targets: Float64Array, weight: Float64Array
 ) -> tuple[CodeValues, Float64Array]:
-    """Return values, and the columns (n, g c) that trees learn from.
+    """Fit values of codes; return them, and the cross-fitted columns (n, g c) of the rows.
 
-    groups: at most MOST_GROUPS. targets: (n, c). weight: (n,).
+    groups: the codes of g <= MOST_GROUPS groups in n rows.
+    targets: (n, c).
+    weight: (n,) weights of the rows.
     """
     if not groups:
         return no_code_values(), np.empty((len(targets), 0))
@@ -74,7 +72,7 @@ def fit_code_values(
 
 
 def _frequent(group: Codes, most: int) -> Codes:
-    """Return the codes of at least _LEAST_ROWS rows, the most frequent ones."""
+    """Return the `most` most frequent codes of those in at least _LEAST_ROWS rows."""
     _, inverse, counts = np.unique(group.code, return_inverse=True, return_counts=True)
     kept = counts >= _LEAST_ROWS
     if kept.sum() > most:
@@ -97,19 +95,19 @@ def _fit(
     for k in range(c):
         target = np.ascontiguousarray(targets[:, k])
         for fold in range(_FOLDS + 1):
-            # The last fit is to all rows.
+            # The last fit uses all rows.
             fitted = weight * (np.arange(n) % _FOLDS != fold)
             mean = float((fitted * target).sum() / fitted.sum()) if fitted.any() else 0.0
-            rest, code_value = target - mean, np.zeros(len(code))
-            _ridge(row, begin, share, fitted, rest, code_value)
+            residual, code_value = target - mean, np.zeros(len(code))
+            _ridge(row, begin, share, fitted, residual, code_value)
             if fold < _FOLDS:
-                columns[fold::_FOLDS, k] = (target - rest)[fold::_FOLDS]
+                columns[fold::_FOLDS, k] = (target - residual)[fold::_FOLDS]
             else:
                 value[:, k], start[k] = code_value, mean
-    loss, loss_of_mean = (
+    loss, mean_loss = (
         float((weight[:, None] * (targets - fit) ** 2).sum()) for fit in (columns, start)
     )
-    if loss > _MOST_LEFT * loss_of_mean:
+    if loss > _MOST_LEFT * mean_loss:
         value[:], columns[:] = 0.0, start
     return code, value, start, columns
 
@@ -120,25 +118,29 @@ def _ridge(
     begin: NDArray[np.int64],
     share: Float64Array,
     weight: Float64Array,
-    rest: Float64Array,
+    residual: Float64Array,
     value: Float64Array,
 ) -> None:
-    """Write the codes' values by Gauss and Seidel's steps; rest: of the targets, which goes on."""
+    """Write the ridge regression's values by Gauss-Seidel sweeps; residual: (n,) is updated."""
     for _ in range(_SWEEPS):
         for u in range(len(value)):
             slope, curvature = 0.0, 0.0
             for k in range(begin[u], begin[u + 1]):
                 i = row[k]
-                slope += weight[i] * share[i] * rest[i]
+                slope += weight[i] * share[i] * residual[i]
                 curvature += weight[i] * share[i] * share[i]
             step = (slope - RIDGE * value[u]) / (curvature + RIDGE)
             value[u] += step
             for k in range(begin[u], begin[u + 1]):
-                rest[row[k]] -= step * share[row[k]]
+                residual[row[k]] -= step * share[row[k]]
 
 
 def values_of_codes(values: CodeValues, group: int, codes: Float64Array) -> Float64Array:
-    """Return the columns (n, c) of a group for rows with codes (n, k), NO_CODE for none."""
+    """Return the columns (n, c) of one group.
+
+    group: its number.
+    codes: (n, k) of the rows, NO_CODE for none.
+    """
     part = slice(values.begin[group], values.begin[group + 1])
     out = np.empty((len(codes), values.start.shape[1]))
     codes = np.ascontiguousarray(codes)
@@ -158,8 +160,8 @@ def _write(
         count = 0
         for k in range(out.shape[1]):
             out[i, k] = 0.0
-        for place in range(codes.shape[1]):
-            u = _place(code, codes[i, place])
+        for j in range(codes.shape[1]):
+            u = _index_of(code, codes[i, j])
             if u >= 0:
                 count += 1
                 for k in range(out.shape[1]):
@@ -169,8 +171,8 @@ def _write(
 
 
 @inner
-def _place(code: Float64Array, wanted: float) -> int:
-    """Return the place of a code among ascending ones; -1 if it is not there."""
+def _index_of(code: Float64Array, wanted: float) -> int:
+    """Return the index of a code among ascending ones, or -1."""
     low, high = 0, len(code)
     while low < high:
         middle = (low + high) >> 1

@@ -1,17 +1,17 @@
-"""One tree on the gradients of rows, grown leaf by leaf: the split that gains most comes first.
+"""Grows one tree on the gradients of rows, leaf by leaf: the split of the largest gain comes first.
 
-A leaf with the rows I is split where this is largest, G = sum of I's gradients, W of weights:
+With G the sum of gradients and W that of weights over the rows of a leaf, the gain of a split is
 
     gain = |G_l|^2 / (W_l + RIDGE) + |G_r|^2 / (W_r + RIDGE) - |G|^2 / (W + RIDGE)
 
-that is the fit of a tree to gradients by least squares (Friedman 2001), |.| over all outputs: they
-share one tree. Numbers are split between two bins; those that lack the value go to the better side.
-Categories are ordered by their mean gradient and split between two of that order (Fisher 1958; Ke
-and others 2017), with more ridge. Bins that no row of the leaf has go with the heavier side.
+This fits the tree to the gradients by least squares (Friedman 2001); |.| is over all outputs, which
+share the tree. Numbers are split between two bins, and missing values go to the better side.
+Categories are ordered by their mean gradient and split in this order (Fisher 1958; Ke and others
+2017), with a larger ridge. Bins without rows of the leaf go to the heavier side.
 
-Gradients and weights are whole numbers here, both of them in one word, so that a row costs one
-addition a column, and that sums are exact: of two new leaves, the sums of the one with more rows
-are those of the leaf that was split without the other's (Ke and others 2017).
+The gradient and the weight of a row are integers in one word, so that a row costs one addition for
+each column, and sums are exact: of two new leaves, the sums of the one with more rows are those of
+the split leaf less those of the other (Ke and others 2017).
 """
 
 from typing import NamedTuple
@@ -25,72 +25,59 @@ from wolfstream.solver.trees.binning import BINS
 
 LEAVES = 32
 NODES = LEAVES - 1
-# How many splits a row meets at most.
+# The most splits between the root and a leaf.
 DEPTH = 8
-# The mean weight of a row is 1: a leaf has at least as many rows of it.
+# The least weight of a leaf; the mean weight of a row is 1.
 LEAST_ROWS = 15.0
 RIDGE = 1.0
-# Of splits of categories, and what their means are drawn to zero by.
+# The ridge of splits of categories, and that of their mean gradients.
 CATEGORY_RIDGE, CATEGORY_SMOOTH = 10.0, 10.0
-# Rows that words have room for, with gradients of at most GRADIENT and weights of mean WEIGHT.
+# Sums of MOST_ROWS words do not overflow: gradients are at most GRADIENT, mean weights WEIGHT.
 MOST_ROWS = 1 << 14
 GRADIENT, WEIGHT = 1 << 22, 1 << 10
 _SHIFT = 26
 _WEIGHTS = (1 << _SHIFT) - 1
-# Gradients of one row of a thousandth are worth no split.
+# The gain of one row whose gradient is a thousandth of the largest.
 _LEAST_GAIN = 1e-6 * GRADIENT * GRADIENT
 
 Words = NDArray[np.int64]
 
 
 class Tree(NamedTuple):
-    """A node is a split. Rows begin at node 0; node i leads to later nodes, or to leaves.
+    """A binary tree. Node 0 is the root; children have larger numbers, or are leaves."""
 
-    feature: (NODES,) the column that a node asks for.
-    right: (NODES,) the bins that go to the right, bit b of them bin b.
-    child: (NODES, 2) the node to the left and to the right; ~q where that is leaf q.
-    """
-
-    feature: NDArray[np.int32]
-    right: NDArray[np.uint64]
-    child: NDArray[np.int8]
+    feature: NDArray[np.int32]  # (NODES,) the column that a node splits
+    right: NDArray[np.uint64]  # (NODES,) bit b is set if bin b goes to the right
+    child: NDArray[np.int8]  # (NODES, 2) left and right child: a node, or ~q of leaf q
 
 
-class Growing(NamedTuple):
-    """Reused memory for trees on n rows of d columns, with c channels.
+class TreeWork(NamedTuple):
+    """Reused memory for growing trees on n rows of d columns, with c channels."""
 
-    other: (n,) rows, while they are parted.
-    begin, end: (LEAVES,) where the rows of each leaf stand among those that a tree is grown on.
-    above: (LEAVES, 3) of each leaf the node that leads to it, the side, and how many do.
-    sums: (LEAVES, d, BINS, c) words of the rows of each leaf.
-    gain, feature, right: (LEAVES,) the best split of each leaf; none gains _LEAST_GAIN or less.
-    left, total: (c,). rank, bin: (BINS,).
-    """
-
-    other: NDArray[np.int32]
-    begin: NDArray[np.int64]
-    end: NDArray[np.int64]
-    above: NDArray[np.int64]
-    sums: Words
-    gain: Float64Array
-    feature: NDArray[np.int32]
-    right: NDArray[np.uint64]
-    left: Float64Array
-    total: Float64Array
-    rank: Float64Array
-    bin: NDArray[np.int64]
+    other: NDArray[np.int32]  # (n,) rows, while they are partitioned
+    begin: NDArray[np.int64]  # (LEAVES,) where the rows of a leaf begin among those of the tree
+    end: NDArray[np.int64]  # (LEAVES,) where they end
+    above: NDArray[np.int64]  # (LEAVES, 3) parent node of a leaf, its side of it, and its depth
+    sums: Words  # (LEAVES, d, BINS, c) sums of the words of a leaf's rows
+    gain: Float64Array  # (LEAVES,) of the best split of a leaf; _LEAST_GAIN if it has none
+    feature: NDArray[np.int32]  # (LEAVES,) column of the best split
+    right: NDArray[np.uint64]  # (LEAVES,) bins of the best split that go to the right
+    left: Float64Array  # (c,)
+    total: Float64Array  # (c,)
+    rank: Float64Array  # (BINS,)
+    bin: NDArray[np.int64]  # (BINS,)
 
 
 def new_tree() -> Tree:
-    """Return room for a tree."""
+    """Return an empty tree."""
     return Tree(
         np.zeros(NODES, np.int32), np.zeros(NODES, np.uint64), np.zeros((NODES, 2), np.int8)
     )
 
 
-def room_to_grow(n: int, d: int, channels: int) -> Growing:
-    """Return memory for trees on n rows of d columns."""
-    return Growing(
+def tree_work(n: int, d: int, channels: int) -> TreeWork:
+    """Return reused memory for trees on n rows of d columns."""
+    return TreeWork(
         other=np.empty(n, np.int32),
         begin=np.empty(LEAVES, np.int64),
         end=np.empty(LEAVES, np.int64),
@@ -108,7 +95,7 @@ def room_to_grow(n: int, d: int, channels: int) -> Growing:
 
 @inner
 def word_of(gradient: float, weight: float) -> np.int64:
-    """Return a word of a gradient between -1 and 1 and a weight; the weight counts as not 0."""
+    """Return a word of a gradient in [-1, 1] and a weight, which counts as at least 1 / WEIGHT."""
     units = np.int64(weight * WEIGHT)
     word = np.int64(np.rint(gradient * GRADIENT)) << _SHIFT
     return np.int64(word + (units if units else 1))
@@ -120,13 +107,17 @@ def grow(
     categories: NDArray[np.bool_],
     words: Words,
     order: NDArray[np.int32],
-    work: Growing,
+    work: TreeWork,
     tree: Tree,
 ) -> None:
-    """Write a tree of some rows.
+    """Grow a tree on some rows.
 
-    rows: (n, d) bins. words: (n, c) of gradients, those of the first channel with weights. order:
-    the rows that the tree is grown on; in the end those of a leaf stand one after another.
+    rows: (n, d) bins.
+    categories: (d,) which columns are codes.
+    words: (n, c) gradients, and in the first channel weights.
+    order: (m,) the rows that the tree is grown on; sorted by their leaves.
+    work: gets where the rows of each leaf are in `order`.
+    tree: gets the tree.
     """
     begin, end, above = work.begin, work.end, work.above
     for node in range(NODES):
@@ -151,7 +142,7 @@ def grow(
         above[q, 0], above[q, 1], above[q, 2] = node, 0, depth
         above[new, 0], above[new, 1], above[new, 2] = node, 1, depth
         stop = end[q]
-        end[q] = begin[new] = _part(rows, order, work.other, begin[q], stop, tree, node)
+        end[q] = begin[new] = _partition(rows, order, work.other, begin[q], stop, tree, node)
         end[new] = stop
         if new + 1 == LEAVES:
             return
@@ -163,8 +154,8 @@ def grow(
 
 
 @inner
-def _best_leaf(leaves: int, work: Growing) -> int:
-    """Return the first leaf whose split gains most."""
+def _best_leaf(leaves: int, work: TreeWork) -> int:
+    """Return the first leaf whose split has the largest gain."""
     best = 0
     for q in range(1, leaves):
         if work.gain[q] > work.gain[best]:
@@ -173,7 +164,7 @@ def _best_leaf(leaves: int, work: Growing) -> int:
 
 
 @inner
-def _find_split(categories: NDArray[np.bool_], q: int, work: Growing) -> None:
+def _find_split(categories: NDArray[np.bool_], q: int, work: TreeWork) -> None:
     work.gain[q] = _LEAST_GAIN
     for j in range(len(categories)):
         _split(work.sums[q, j], categories[j], j, q, work)
@@ -210,9 +201,9 @@ def _sum_both(
     order: NDArray[np.int32],
     q: int,
     new: int,
-    work: Growing,
+    work: TreeWork,
 ) -> None:
-    """Write the sums of both parts of a leaf, over those of the whole."""
+    """Write the sums of two new leaves over those of the split leaf q."""
     begin, end, whole, other = work.begin, work.end, work.sums[q], work.sums[new]
     fewer_left = end[q] - begin[q] < end[new] - begin[new]
     fewer = q if fewer_left else new
@@ -229,7 +220,7 @@ def _sum_both(
 
 
 @inner
-def _part(
+def _partition(
     rows: NDArray[np.uint8],
     order: NDArray[np.int32],
     other: NDArray[np.int32],
@@ -238,11 +229,14 @@ def _part(
     tree: Tree,
     node: int,
 ) -> int:
-    """Order some rows by the side of a split that they go to; return where the right ones begin."""
+    """Order the rows order[start:stop] by their side of a split; return where the right one begins.
+
+    Rows of the right side are reversed.
+    """
     feature, mask = tree.feature[node], tree.right[node]
     left, right = start, stop - 1
     for i in range(start, stop):
-        # Both places are written, as no branch can be foretold here: the next row overwrites one.
+        # Both entries are written, as a branch would be mispredicted; the next row overwrites one.
         row = order[i]
         to_right = np.int64((mask >> np.uint64(rows[row, feature])) & np.uint64(1))
         other[left] = row
@@ -255,10 +249,13 @@ def _part(
 
 
 @inner
-def _split(sums: Words, category: bool, feature: int, q: int, work: Growing) -> None:
-    """Note the best split of a leaf by a column if it is better than those that were noted.
+def _split(sums: Words, category: bool, feature: int, q: int, work: TreeWork) -> None:
+    """Record the best split of a leaf by a column, if it is better than the recorded one.
 
-    sums: (BINS, c) of its rows in each bin.
+    sums: (BINS, c) over the leaf's rows in each bin.
+    category: whether the column has codes.
+    feature: the column.
+    q: the leaf.
     """
     c, left, total = sums.shape[1], work.left, work.total
     used, weight = 0, 0.0
@@ -285,38 +282,38 @@ def _split(sums: Words, category: bool, feature: int, q: int, work: Growing) -> 
         w = (sums[0, 0] & _WEIGHTS) / WEIGHT if side else 0.0
         for k in range(c):
             left[k] = sums[0, k] >> _SHIFT if side else 0.0
-        # With missing values there is one more border: between them and all others.
-        for place in range(used if missing and side == 0 else used - 1):
-            b = work.bin[place]
+        # With missing values there is one more border: between these and all others.
+        for border in range(used if missing and side == 0 else used - 1):
+            b = work.bin[border]
             w += (sums[b, 0] & _WEIGHTS) / WEIGHT
             left_square, right_square = 0.0, 0.0
             for k in range(c):
                 left[k] += sums[b, k] >> _SHIFT
-                rest = total[k] - left[k]
+                right = total[k] - left[k]
                 left_square += left[k] * left[k]
-                right_square += rest * rest
+                right_square += right * right
             if w < LEAST_ROWS or weight - w < LEAST_ROWS:
                 continue
             gain = left_square / (w + ridge) + right_square / (weight - w + ridge) - parent
             if gain > work.gain[q]:
                 work.gain[q], work.feature[q] = gain, feature
-                work.right[q] = _mask(sums, category, used, place, side, 2.0 * w < weight, work)
+                work.right[q] = _mask(sums, category, used, border, side, 2.0 * w < weight, work)
 
 
 @inner
-def _order_bins(sums: Words, used: int, work: Growing) -> None:
-    """Order the bins of a category by their mean of the gradient that differs most among them."""
+def _order_bins(sums: Words, used: int, work: TreeWork) -> None:
+    """Order the bins of a category by their mean gradient in the channel where it varies most."""
     c = sums.shape[1]
     widest, channel = -1.0, 0
     for k in range(c):
         spread = 0.0
-        for place in range(used):
-            spread += abs(_mean(sums, work.bin[place], k) * (sums[work.bin[place], k] >> _SHIFT))
+        for i in range(used):
+            spread += abs(_mean(sums, work.bin[i], k) * (sums[work.bin[i], k] >> _SHIFT))
         if spread > widest:
             widest, channel = spread, k
-    for place in range(used):
-        b = work.bin[place]
-        mean, at = _mean(sums, b, channel), place
+    for i in range(used):
+        b = work.bin[i]
+        mean, at = _mean(sums, b, channel), i
         while at > 0 and work.rank[at - 1] > mean:
             work.rank[at], work.bin[at] = work.rank[at - 1], work.bin[at - 1]
             at -= 1
@@ -331,21 +328,23 @@ def _mean(sums: Words, b: int, k: int) -> float:
 
 @inner
 def _mask(
-    sums: Words, category: bool, used: int, place: int, side: int, heavier: bool, work: Growing
+    sums: Words, category: bool, used: int, border: int, side: int, heavier: bool, work: TreeWork
 ) -> np.uint64:
-    """Return the bins right of a border: those after work.bin[place].
+    """Return the bins that go to the right: those after work.bin[border].
 
-    side: 1 if missing values go to the left. heavier: whether the right side is.
+    used: number of bins with rows of the leaf.
+    side: 1 if missing values go to the left.
+    heavier: whether the right side is heavier.
     """
     right = np.uint64(0)
     if category:
-        for later in range(place + 1, used):
+        for later in range(border + 1, used):
             right |= np.uint64(1) << np.uint64(work.bin[later])
         for b in range(1, BINS):
             if heavier and sums[b, 0] & _WEIGHTS == 0:
                 right |= np.uint64(1) << np.uint64(b)
     else:
-        for b in range(work.bin[place] + 1, BINS):
+        for b in range(work.bin[border] + 1, BINS):
             right |= np.uint64(1) << np.uint64(b)
     missing = sums[0, 0] & _WEIGHTS > 0
     if side == 0 and (missing or heavier):
@@ -360,7 +359,11 @@ def leaf_of(
     child: NDArray[np.int8],
     bins: NDArray[np.uint8],
 ) -> int:
-    """Return the leaf that a row with these bins (d,) comes to."""
+    """Return the leaf of a row.
+
+    feature, right, child: as of `Tree`.
+    bins: (d,) of the row.
+    """
     q = 0
     while q >= 0:
         q = int(child[q, int((right[q] >> np.uint64(bins[feature[q]])) & np.uint64(1))])
@@ -373,8 +376,8 @@ def grow_one(
     categories: NDArray[np.bool_],
     words: Words,
     order: NDArray[np.int32],
-    work: Growing,
+    work: TreeWork,
     tree: Tree,
 ) -> None:
-    """As of `grow`, for callers from Python."""
+    """Call `grow` from Python."""
     grow(rows, categories, words, order, work, tree)

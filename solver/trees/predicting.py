@@ -1,4 +1,4 @@
-"""What trees say of rows; a row has the same bits alone and among others."""
+"""Outputs of trees for rows; a row gets the same bits alone and among others."""
 
 import numpy as np
 from numpy.typing import NDArray
@@ -10,7 +10,7 @@ from wolfstream.solver.trees.growing import leaf_of
 
 
 def outputs(trees: Trees, rows: NDArray[np.uint8]) -> Float64Array:
-    """Return the outputs (n, outputs) of trees for rows (n, d) of bins."""
+    """Return the outputs (n, outputs) of trees; rows: (n, d) bins."""
     out = np.empty((len(rows), len(trees.start)))
     _write_outputs(trees, rows, out)
     return out
@@ -24,7 +24,11 @@ def _write_outputs(trees: Trees, rows: NDArray[np.uint8], out: Float64Array) -> 
 
 @inner
 def write_outputs(trees: Trees, bins: NDArray[np.uint8], out: Float64Array) -> None:
-    """Write the outputs (outputs,) of trees for a row of bins (d,)."""
+    """Write the outputs of trees for one row.
+
+    bins: (d,) of the row.
+    out: (outputs,).
+    """
     for k in range(len(out)):
         out[k] = trees.start[k]
     for t in range(len(trees.feature)):

@@ -14,30 +14,30 @@ from wolfstream.solver.working_set.sfw import PAIR, Arrivals, Rule, Scratch, wal
 
 
 class Block(NamedTuple):
-    """A block of B samples as all problems see it.
+    """`sfw.Arrivals` of a block of B samples for all P problems."""
 
-    codes: (B,) class numbers. member: (P, B), see `sfw.Arrivals`, or (1, B) where no sample is a
-    member yet. column, inverse_weight, by_column: see there.
-    """
-
+    # (B,) class numbers.
     codes: NDArray[np.int64]
     column: NDArray[np.int64]
+    # (P, B), or (1, B) where no sample is a member yet.
     member: NDArray[np.int64]
     inverse_weight: Float64Array
     by_column: FloatArray
 
 
 class Rules(NamedTuple):
-    """`sfw.Rule` for all problems: (P, 2) their classes, and the ridge of each class."""
+    """`sfw.Rule` for all P problems."""
 
+    # (P, 2) the class numbers of each problem.
     classes: NDArray[np.int64]
+    # (classes,) the ridge of each class.
     ridges: Float64Array
     away_steps: bool
     corrective_steps: int
 
 
 class Traces(NamedTuple):
-    """`decisions.Trace` of all problems; each (P, B)."""
+    """`decisions.Trace` of all problems, (P, B) each."""
 
     decision: Float64Array
     margin: Float64Array
@@ -57,8 +57,9 @@ def walk_all(
 ) -> int:
     """Take the samples of a block in order (`sfw.walk`), for one problem after another.
 
-    progress: (sfw.PLACES,) zeros at first. Returns the column whose row is needed to go on, -1 once
-    all is done.
+    progress: (sfw.PROGRESS_SIZE,) zeros at first.
+
+    Returns the column whose row of kernel values is needed to go on, -1 once all is done.
     """
     n, sign = len(block.codes), scratch.sign
     for i in range(progress[PAIR], len(pairs.size)):
@@ -83,7 +84,7 @@ def walk_all(
 
 @inner
 def signs_of(codes: NDArray[np.int64], a: int, b: int, sign: Float64Array) -> int:
-    """Write the signs of a block's samples in the pair a, b; returns how many it has."""
+    """Write y of a block's samples in the pair a, b, 0 for other classes; count the pair's."""
     in_pair = 0
     for k in range(len(codes)):
         sign[k] = 1.0 if codes[k] == b else (-1.0 if codes[k] == a else 0.0)

@@ -10,60 +10,59 @@ from wolfstream.solver.compiled import compiled
 from wolfstream.solver.simplex.pairs import couple, coupled_scores, one_versus_one_scores
 
 
-class Absorbed(NamedTuple):
-    """The predictions for n samples just before each was learned, and the steps it caused.
+class SetAnswers(NamedTuple):
+    """The predictions for n samples just before each was learned, and the steps it caused."""
 
-    prediction: (n,) class numbers, -1 while fewer than two classes were known.
-    decision: (n,) decision values where at most two classes are known after the last sample,
-        otherwise (n, classes) scores, -f/2 and f/2 of a decision f while two were known; NaN where
-        there was no model yet.
-    admitted: (n,) whether any problem admitted the sample to its working set.
-    step: (n,) bit 1 << kind for each kind of step that the problems took for the sample.
-    entered: (n,) the number under which the sample was stored, now or in an earlier pass; -1
-        where it is not in the set. A further pass over the same rows passes it to `absorb`.
-    margin: (n,) decision / q of the problem of the first two classes; see `decisions.Trace`.
-    scores: of the classes, where these are not the decisions; see `view.Predicted`.
-    """
-
+    # (n,) class numbers, -1 while fewer than two classes were known.
     prediction: NDArray[np.int64]
+    # (n,) decision values where at most two classes are known after the last sample, otherwise
+    # (n, classes) scores, -f/2 and f/2 of a decision f while two were known; NaN where there was
+    # no model yet.
     decision: Float64Array
+    # (n,) whether any problem admitted the sample to its working set.
     admitted: NDArray[np.bool_]
+    # (n,) bit 1 << kind for each kind of step that the problems took for the sample.
     step: NDArray[np.uint8]
+    # (n,) the number under which the sample was stored, now or in an earlier pass; -1 where it is
+    # not in the set. A further pass over the same rows passes it to `absorb`.
     entered: NDArray[np.int64]
+    # (n,) decision / q of the problem of the first two classes (`decisions.Trace`).
     margin: Float64Array
+    # (n, classes) coupled scores (`predictions.SetPredictions`); None where the decisions are the
+    # scores.
     scores: Float64Array | None = None
 
 
 class BlockTrace(NamedTuple):
-    """The results of all P problems for a block of n samples.
+    """The results of all P problems for a block of n samples."""
 
-    decision, margin: (n, P), see `decisions.Trace`. admitted: (n,) by any problem. step: (P, n).
-    classes: the numbers of classes met before the first sample and before the others. entered: see
-    `Absorbed`.
-    """
-
+    # (n, P) decisions and margins of `decisions.Trace`.
     decision: Float64Array
     margin: Float64Array
+    # (n,) whether any problem admitted the sample.
     admitted: NDArray[np.bool_]
+    # (P, n) the kinds of step.
     step: NDArray[np.int8]
+    # How many classes were known before the first sample, and before the others.
     classes: tuple[int, int]
+    # (n,) as of `SetAnswers`.
     entered: NDArray[np.int64]
 
 
-def nothing_absorbed(n_classes: int) -> Absorbed:
-    """Return the results for no samples at all."""
+def no_answers(n_classes: int) -> SetAnswers:
+    """Return the results for zero samples."""
     none = np.empty(0, np.int64)
     shape = (0,) if n_classes <= 2 else (0, n_classes)
     flags, bits = none.astype(np.bool_), none.astype(np.uint8)
-    return Absorbed(none, np.empty(shape), flags, bits, none, np.empty(0))
+    return SetAnswers(none, np.empty(shape), flags, bits, none, np.empty(0))
 
 
-def join_answers(answers: list[Absorbed]) -> Absorbed:
+def join_answers(answers: list[SetAnswers]) -> SetAnswers:
     """Join the results of consecutive blocks."""
     if len(answers) == 1:
         return answers[0]
     coupled = answers[0].scores is not None
-    return Absorbed(
+    return SetAnswers(
         np.concatenate([part.prediction for part in answers]),
         np.concatenate([part.decision for part in answers]),
         np.concatenate([part.admitted for part in answers]),
@@ -76,16 +75,17 @@ def join_answers(answers: list[Absorbed]) -> Absorbed:
     )
 
 
-def answers_of(piece: BlockTrace, n_classes: int, *, coupled: bool) -> Absorbed:
+def block_answers(trace: BlockTrace, n_classes: int, *, coupled: bool) -> SetAnswers:
     """Return the results of a block, whose first class may be new.
 
-    They hold nothing of the block's trace, which is much larger where classes are many.
+    They share no memory with the trace, which is much larger where classes are many.
 
-    n_classes: met by the end of the call. coupled: see `learner.WorkingSet`.
+    n_classes: how many classes are known at the end of the call.
+    coupled: whether scores are those of `simplex.pairs.coupled_scores`.
     """
-    n, (first, last) = len(piece.admitted), piece.classes
+    n, (first, last) = len(trace.admitted), trace.classes
     if first == last == n_classes == 2:
-        return _of_two_classes(piece, coupled=coupled)
+        return _two_class_answers(trace, coupled=coupled)
     prediction = np.full(n, -1, np.int64)
     decision = np.full((n,) if n_classes <= 2 else (n, n_classes), np.nan)
     scores = np.full((n, n_classes), np.nan)
@@ -95,53 +95,53 @@ def answers_of(piece: BlockTrace, n_classes: int, *, coupled: bool) -> Absorbed:
     for part, classes in parts:
         if classes < 2:
             continue
-        margin = piece.margin[part, : classes * (classes - 1) // 2]
+        margin = trace.margin[part, : classes * (classes - 1) // 2]
         if coupled:
             scores[part, :classes] = coupled_scores(margin, classes)
         if n_classes <= 2:
             prediction[part] = margin[:, 0] > 0.0
-            decision[part] = piece.decision[part, 0]
+            decision[part] = trace.decision[part, 0]
             continue
         if classes == 2:
             prediction[part] = margin[:, 0] > 0.0
-            decision[part, :2] = piece.decision[part, :1] * (-0.5, 0.5)
+            decision[part, :2] = trace.decision[part, :1] * (-0.5, 0.5)
             continue
         votes = one_versus_one_scores(margin, classes)
         prediction[part] = np.argmax(votes, axis=1)
         decision[part, :classes] = votes
-    bits = np.bitwise_or.reduce(1 << piece.step, axis=0) & ~1
-    return Absorbed(
+    bits = np.bitwise_or.reduce(1 << trace.step, axis=0) & ~1
+    return SetAnswers(
         prediction,
         decision,
-        piece.admitted,
+        trace.admitted,
         bits.astype(np.uint8),
-        piece.entered,
-        piece.margin[:, 0].copy(),
+        trace.entered,
+        trace.margin[:, 0].copy(),
         scores if coupled else None,
     )
 
 
-def _of_two_classes(piece: BlockTrace, *, coupled: bool) -> Absorbed:
+def _two_class_answers(trace: BlockTrace, *, coupled: bool) -> SetAnswers:
     """Return the results of a block that begins and ends with two classes."""
-    n, margin = len(piece.admitted), piece.margin[:, 0]
+    n, margin = len(trace.admitted), trace.margin[:, 0]
     prediction, bits = np.empty(n, np.int64), np.empty(n, np.uint8)
     scores = np.empty((n, 2))
-    _answer_two(margin, piece.step[0], prediction, bits, scores)
+    _write_two_class_answers(margin, trace.step[0], prediction, bits, scores)
     coupled_only = scores if coupled else None
-    return Absorbed(
-        prediction, piece.decision[:, 0], piece.admitted, bits, piece.entered, margin, coupled_only
+    return SetAnswers(
+        prediction, trace.decision[:, 0], trace.admitted, bits, trace.entered, margin, coupled_only
     )
 
 
 @compiled
-def _answer_two(
+def _write_two_class_answers(
     margin: Float64Array,
     step: NDArray[np.int8],
     prediction: NDArray[np.int64],
     bits: NDArray[np.uint8],
     scores: Float64Array,
 ) -> None:
-    """Write fields of `Absorbed` for samples of two classes."""
+    """Write prediction, step bits and coupled scores of n samples of two classes."""
     for i in range(len(margin)):
         prediction[i] = 1 if margin[i] > 0.0 else 0
         bits[i] = (1 << step[i]) & ~1

@@ -1,9 +1,8 @@
 """A working set whose kernel's widths, over the features and over time, follow the stream.
 
-k(x, z) = exp(-gamma ||x - z||^2 - (dt / horizon)^2), dt being the number of samples between the
-two: members stop mattering as the stream goes on, faster where it drifts. Time enters as one more
-coordinate of the rows, (t - t_0) / (horizon sqrt(gamma)), so that the set itself is P1's to the
-letter.
+k(x, z) = exp(-gamma ||x - z||^2 - (dt / horizon)^2), where dt is the number of samples between the
+two: the influence of members fades, and faster where the stream drifts. Time enters as one more
+coordinate of the rows, (t - t_0) / (horizon sqrt(gamma)), so that the set itself is exactly P1's.
 """
 
 import math
@@ -19,22 +18,23 @@ from wolfstream.solver.kernels.bandwidth import gamma_from_rows
 from wolfstream.solver.refits import Refits
 from wolfstream.solver.rows.matrix import SparseRows
 from wolfstream.solver.rows.sample_weights import Weights, weights_of
-from wolfstream.solver.working_set.answers import Absorbed
+from wolfstream.solver.working_set.answers import SetAnswers
 from wolfstream.solver.working_set.learner import WorkingSet
 from wolfstream.solver.working_set.past import Past
-from wolfstream.solver.working_set.predictions import Predicted, predicted
+from wolfstream.solver.working_set.predictions import SetPredictions, predicted
 from wolfstream.solver.working_set.view import WorkingSetView
 from wolfstream.solver.working_set.width_search import NEVER, Search, best_widths, most_work
 
 # gamma is estimated by P2's rule at 2, 4, 8, ... samples, and from here on by forecasts.
 _FIRST_FORECAST = 128
 _FORECAST_PERIOD = 4096
-# From this number of samples on, a search runs beside learning, for half as many samples as there
-# have been and at most so many.
+# From this number of samples on, a search runs beside learning, for half as many samples as have
+# been learned, and for at most MOST_BESIDE.
 _BESIDE_FROM, MOST_BESIDE = 1024, 1024
-_OF_SEARCH = "time", "X", "codes"
+# The saved fields of a `Search`.
+_SEARCH_ARRAYS = "time", "X", "codes"
 # The largest number of samples from which a set is built again.
-_MOST_ANEW = 4096
+_MOST_REBUILT = 4096
 # After this many horizons, a member no longer counts: exp(-16) is 1e-7.
 _HORIZONS_OF_PULL = 4.0
 # After this many horizons, coordinates are centred again, long before float32 loses digits.
@@ -42,26 +42,32 @@ _HORIZONS_TO_CENTRE = 16.0
 
 
 class Widths(NamedTuple):
-    """Those of a kernel. horizon: in samples. centre: t_0, the sample where the coordinate is 0."""
+    """The widths of a kernel, and the origin of its time coordinate."""
 
     gamma: float
+    # In samples.
     horizon: float
+    # t_0, the number of the sample whose coordinate is 0.
     centre: int
 
     @property
     def scale(self) -> float:
-        """What one sample adds to the coordinate."""
+        """The difference of the coordinates of consecutive samples."""
         return 1.0 / (self.horizon * math.sqrt(self.gamma))
 
     def timed(self, X: Float64Array, time: NDArray[np.int64] | int) -> Float64Array:
-        """(n, d + 1) rows with their coordinate."""
+        """Return the rows with their time coordinate, (n, d + 1).
+
+        X: (n, d).
+        time: (n,) the samples' numbers, or that of all.
+        """
         rows = np.empty((len(X), X.shape[1] + 1))
         rows[:, :-1] = X
         rows[:, -1] = self.scale * (np.asarray(time) - self.centre)
         return rows
 
     def times(self, rows: Float64Array) -> NDArray[np.int64]:
-        """Return when rows came, from their coordinate."""
+        """Return the samples' numbers (n,) from the last column of rows (n, d + 1)."""
         return np.rint(rows[:, -1] / self.scale).astype(np.int64) + self.centre
 
 
@@ -73,8 +79,8 @@ class TimedView(NamedTuple):
     now: int
 
 
-def predicted_now(view: TimedView, X: Float64Array) -> Predicted:
-    """Return what a set says of (n, d) rows as the next samples; see `view.predicted`."""
+def predicted_now(view: TimedView, X: Float64Array) -> SetPredictions:
+    """Return the predictions (`predictions.predicted`) for (n, d) rows as the next samples."""
     return predicted(view.set, view.widths.timed(X, view.now))
 
 
@@ -82,14 +88,16 @@ class AutoWidths:
     """Learns dense rows with class numbers by a working set whose widths follow the stream.
 
     At 2, 4, 8, ... 64 samples gamma is P2's estimate. At 128, 256, ... 4,096 and each 4,096
-    samples from then on, they become those that would have forecast the last 512 samples best
-    (`width_search`), if that is better by 2% than with the present ones: first another gamma, then
-    another horizon. The set then starts again with its members and with what is kept of the past.
-    From 1,024 samples on the search runs beside learning, and what it finds takes effect 512 or
-    1,024 samples later (`solver.refits`). These points are counts of samples, so the division of
-    the stream into calls does not matter.
+    samples from then on, the widths become those that would have forecast the last 512 samples best
+    (`width_search`), if these are better by 2% than the present ones: first another gamma, then
+    another horizon. The set then starts again with its members and with the kept past. From 1,024
+    samples on the search runs beside learning, and its result takes effect 512 or 1,024 samples
+    later (`solver.refits`). These points are counts of samples, so the division of the stream into
+    calls does not matter.
 
-    build: returns a new set for a gamma. gamma, horizon: numbers where they are not to be found.
+    build: returns a new set for a gamma.
+    gamma: of the kernel; None if it is to be found.
+    horizon: in samples; None if it is to be found.
     """
 
     def __init__(
@@ -103,18 +111,18 @@ class AutoWidths:
         self.widths = Widths(gamma or 1.0, horizon or NEVER, 0)
         self.learner = build(self.widths.gamma)
         self._past = Past()
-        # That goes on.
+        # The search that runs beside learning.
         self._search: Search | None = None
         self._refits: Refits[tuple[float, float]] = Refits()
 
     @property
     def past_nbytes(self) -> int:
-        """The bytes of what is kept of the past."""
+        """The bytes of the kept past, and of the samples of a search."""
         return self._past.nbytes + (0 if self._search is None else self._search.nbytes)
 
     @property
     def search_work_per_sample(self) -> int:
-        """The most multiplications a sample that searches take, from 4,096 samples on."""
+        """The most multiplications of searches per sample, from 4,096 samples on."""
         return most_work(self._find, self._past.columns) // _FORECAST_PERIOD
 
     @property
@@ -124,10 +132,12 @@ class AutoWidths:
 
     def absorb(
         self, X: Float64Array, codes: NDArray[np.int64], weight: Weights = None
-    ) -> list[Absorbed]:
-        """Learn (n, d) rows with class numbers (n,); returns the set's answers part by part.
+    ) -> list[SetAnswers]:
+        """Learn samples in order; returns the set's answers to consecutive parts of them.
 
-        weight: of samples; the widths are found without them.
+        X: (n, d) float64.
+        codes: (n,) int64 class numbers.
+        weight: (n,) sample weights, which the search ignores; None if all are 1.
         """
         answers = []
         start = 0
@@ -153,7 +163,7 @@ class AutoWidths:
         return self._past.seen
 
     def kept_numbers(self) -> NDArray[np.int64]:
-        """Return the numbers, from 0 and ascending, of members and of what is kept of the past."""
+        """Return the numbers, from 0 and ascending, of the members and of the kept past."""
         exact = self.learner.store.rows.exact
         assert not isinstance(exact, SparseRows)
         members = self.widths.times(exact[self.learner.store.held_slots()])
@@ -161,41 +171,41 @@ class AutoWidths:
 
     @property
     def past(self) -> Past:
-        """What is kept of the past; not to be changed."""
+        """The kept past; not to be changed."""
         return self._past
 
-    def built(self, gamma: float) -> WorkingSet:
-        """Return a new set for a gamma."""
+    def new_set(self, gamma: float) -> WorkingSet:
+        """Return a set without samples for a gamma."""
         return self._build(gamma)
 
     def go_on_from(self, learner: WorkingSet, widths: Widths, past: Past) -> None:
-        """Take over a set that others made, its widths, and what is kept of the past."""
+        """Take over a set that others made, its widths, and the kept past."""
         self.learner, self.widths, self._past = learner, widths, past
         self._drop_search()
 
-    def relabel(self, places: NDArray[np.int64], since: int) -> None:
-        """Give samples of before number `since` the classes places[code], and start again."""
-        self._past.relabel(places, since)
+    def relabel(self, permutation: NDArray[np.int64], since: int) -> None:
+        """code <- permutation[code] for the samples before number `since`; start the set again."""
+        self._past.relabel(permutation, since)
         self._drop_search()
-        self._start_again(self.widths._replace(centre=self._past.seen), (places, since))
+        self._start_again(self.widths._replace(centre=self._past.seen), (permutation, since))
 
     def view(self) -> TimedView:
         """Return an immutable view of the present model, for predictions by other threads."""
         return self.timed(self.learner.view())
 
     def timed(self, members: WorkingSetView) -> TimedView:
-        """Return the view of the present model, whose set is `members`."""
+        """Return `view`, given the view of the set."""
         return TimedView(members, self.widths, self._past.seen)
 
     def _next_point(self) -> int:
-        """Return the number of samples at which the widths are looked at next."""
+        """Return the number of samples at which the widths are determined next."""
         seen = self._past.seen
         doubled = max(2, 1 << seen.bit_length())
         period = (seen // _FORECAST_PERIOD + 1) * _FORECAST_PERIOD
         return min(doubled, period)
 
     def _settle(self) -> None:
-        """Look at the widths; start again where others are better, or the centre is far away."""
+        """Determine the widths; start again if they differ, or if the centre is far away."""
         seen, (time, X, codes, _) = self._past.seen, self._past.samples()
         gamma, horizon = self.widths[:2]
         if self._find[0] and seen <= _FIRST_FORECAST:
@@ -213,7 +223,7 @@ class AutoWidths:
 
     @property
     def _ridge(self) -> float:
-        return self.learner.ridges.of_class(0)
+        return self.learner.ridges.class_ridge(0)
 
     def _begin_search(self, search: Search, due: int) -> None:
         self._search = search
@@ -224,17 +234,17 @@ class AutoWidths:
         self._refits.drop()
 
     def _end_search(self, widths: tuple[float, float]) -> None:
-        """Start again where a search has found other widths."""
+        """Start again if a search has found other widths."""
         self._search = None
         if widths != self.widths[:2]:
             self._start_again(Widths(*widths, self._past.seen))
 
     def _start_again(
-        self, widths: Widths, moved: tuple[NDArray[np.int64], int] | None = None
+        self, widths: Widths, relabelling: tuple[NDArray[np.int64], int] | None = None
     ) -> None:
         """Build the set again, with other widths, from its members and the past, in order.
 
-        moved: as `relabel` takes it; the past has moved already.
+        relabelling: the arguments of `relabel`, which has relabelled the past already.
         """
         time, X, codes, weight = self._past.samples()
         old = self.learner
@@ -243,9 +253,10 @@ class AutoWidths:
         assert not isinstance(exact, SparseRows)
         rows = exact[slots]
         members = self.widths.times(rows), rows[:, :-1], old.store.code[slots]
-        if moved is not None:
-            early = np.flatnonzero(members[0] < moved[1])
-            members[2][early] = moved[0][members[2][early]]
+        if relabelling is not None:
+            permutation, since = relabelling
+            early = np.flatnonzero(members[0] < since)
+            members[2][early] = permutation[members[2][early]]
         member_weight = 1.0 / old.store.inverse_weight[slots]
         missing = ~np.isin(members[0], time)
         time = np.concatenate([time, members[0][missing]])
@@ -253,7 +264,7 @@ class AutoWidths:
         codes = np.concatenate([codes, members[2][missing]])
         weight = np.concatenate([weight, member_weight[missing]])
         pulling = np.flatnonzero(widths.centre - time <= _HORIZONS_OF_PULL * widths.horizon)
-        order = pulling[np.argsort(time[pulling])][-_MOST_ANEW:]
+        order = pulling[np.argsort(time[pulling])][-_MOST_REBUILT:]
         self.learner = self._build(widths.gamma)
         self.learner.meet_classes(old.n_classes)
         timed = widths.timed(X[order], time[order])
@@ -264,7 +275,7 @@ class AutoWidths:
         """Return the arrays from which `restore` continues bit for bit."""
         arrays = self.learner.state() | self._past.state("past_")
         if self._search is not None:
-            for name in _OF_SEARCH:
+            for name in _SEARCH_ARRAYS:
                 arrays[f"search_{name}"] = getattr(self._search, name).copy()
             arrays["search_due"] = np.array([self._refits.due], np.int64)
         return arrays | {"widths": np.array(self.widths)}
@@ -278,6 +289,6 @@ class AutoWidths:
         self.learner.restore(state)
         self._drop_search()
         if "search_due" in state:
-            time, X, codes = (np.array(state[f"search_{name}"]) for name in _OF_SEARCH)
+            time, X, codes = (np.array(state[f"search_{name}"]) for name in _SEARCH_ARRAYS)
             search = Search(time, X, codes, self.widths[:2], self._find, self._ridge)
             self._begin_search(search, int(state["search_due"][0]))

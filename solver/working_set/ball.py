@@ -1,4 +1,4 @@
-"""The minimal enclosing ball, sample by sample: how new each sample is before it is learned (P2).
+"""The minimal enclosing ball, sample by sample, and the novelty of samples (P2).
 
     minimise R^2 + C sum w_i xi_i^2,  ||phi(x_i) - c||^2 <= R^2 + xi_i,  c = sum_i alpha_i phi(x_i)
 
@@ -8,8 +8,8 @@ added to each kernel value: P2 solves SVMs as balls for this reason. So a `Worki
 single class is SFW's or MSFW's ball, with its bound, its gap and its weights.
 
 With d = sum_i alpha_i k(x_i, x) + 1 and q = alpha'A alpha, R^2 = 2 - q - sum_i ridge_i alpha_i^2
-and ||phi(x) - c||^2 - R^2 = 2 (q - d). What is returned is this excess in units of 2q, 1 - d / q:
-below zero inside the ball, zero on its border, and below 1 however far a sample is.
+and ||phi(x) - c||^2 - R^2 = 2 (q - d). The novelty of a sample is this excess in units of 2q,
+1 - d / q: below zero inside the ball, zero on its border, and below 1 at any distance.
 """
 
 from collections.abc import Mapping
@@ -30,8 +30,9 @@ from wolfstream.solver.working_set.view import WorkingSetView
 class OnlineBall:
     """The ball around a stream's samples, by SFW or MSFW.
 
-    kernel: rbf, the one whose k(x, x) is the same for all x. C: as above; the smaller, the more
-    samples may lie outside. Other parameters: as of `working_set.learner.WorkingSet`.
+    kernel: rbf, because k(x, x) must be the same for all x.
+    C: the cost of samples outside, > 0; with a smaller one more may lie outside.
+    algorithm, corrective_steps, max_size, largest_weight: as of `learner.WorkingSet`.
 
     Raises ValueError for another kernel.
     """
@@ -54,9 +55,12 @@ class OnlineBall:
         self.set.meet_classes(2)
 
     def absorb(self, X: Matrix, weight: Weights = None) -> Float64Array:
-        """Learn (n, d) finite rows in order; how new each was just before, (n,).
+        """Learn samples in order; returns the novelty of each just before, (n,).
 
-        The first row of all has NaN. weight: (n,) how much each counts, > 0.
+        That of the first sample of the stream is NaN.
+
+        X: (n, d) finite rows.
+        weight: (n,) sample weights > 0; None if all are 1.
         """
         codes = np.zeros(n_rows(X), np.int64)
         first = self.set.seen == 0
@@ -80,5 +84,5 @@ class OnlineBall:
 
 
 def novelty_of(view: WorkingSetView, X: Matrix) -> Float64Array:
-    """1 - d / q of (n, d) finite rows, as `OnlineBall.absorb` has it."""
+    """Return the novelty 1 - d / q of (n, d) finite rows, (n,)."""
     return np.asarray(1.0 + pair_decisions(view, X)[:, 0] / view.q[0])

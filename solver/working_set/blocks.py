@@ -1,4 +1,4 @@
-"""The blocks of a stream: where they end, and the kernel values of their samples."""
+"""The blocks of a stream: their ends, and the kernel values of their samples."""
 
 from typing import Any
 
@@ -16,15 +16,17 @@ from wolfstream.solver.working_set.store import SampleStore
 
 # Longer blocks gain nothing in the matrix product and leave the second-level cache.
 BLOCK_ROWS = 256
-# The values of no more rows take less time row by row than as a product of matrices.
+# The kernel values of at most this many rows are faster row by row than by a product of matrices.
 _FEW_ROWS = 4
 
 
 def block_end(codes: NDArray[np.int64], start: int, longest: int, n_classes: int) -> int:
-    """Return where the block from `start` ends: before the first sample of a new class, or sooner.
+    """Return the end of a block, in which only the first sample may be of a new class.
 
-    longest: the most samples of a block. n_classes: the number of classes known before it; a new
-    class may only come first.
+    codes: (n,) class numbers of the call.
+    start: of the block.
+    longest: the most samples of a block.
+    n_classes: how many classes are known before it.
     """
     stop = min(start + longest, len(codes))
     if stop - start == 1:
@@ -34,7 +36,7 @@ def block_end(codes: NDArray[np.int64], start: int, longest: int, n_classes: int
 
 
 class BlockValues:
-    """Computes kernel values of blocks against a store and among themselves.
+    """Computes the kernel values of a block's samples, with a store's samples and each other.
 
     The values of one block are overwritten by those of the next.
     """
@@ -49,19 +51,21 @@ class BlockValues:
         return self._buffer.nbytes
 
     def growth(self, samples: int, stored: int) -> int:
-        """Return the bytes that a block of these samples adds to the reused memory.
+        """Return the bytes that a block adds to the reused memory.
 
-        stored: the samples in the store by then.
+        samples: how many the block has, if they are no more than a block may have.
+        stored: how many the store has by then.
         """
         n = min(samples, BLOCK_ROWS)
         needed, itemsize = n * (stored + n), self._buffer.dtype.itemsize
         return 0 if needed <= len(self._buffer) else 2 * needed * itemsize - self._buffer.nbytes
 
-    def of(self, rows: Rows, store: SampleStore, *, in_place: bool) -> KernelValues:
+    def compute(self, rows: Rows, store: SampleStore, *, in_place: bool) -> KernelValues:
         """Return the kernel values of prepared rows and of the store.
 
-        in_place: whether those of few rows may lie where the store's matrix has them once they are
-        stored; then none of them is stored already, and `KernelValues.before` counts.
+        in_place: whether those of few rows may be written into the store's matrix, where they
+            belong once the rows are stored (`KernelValues.before`); only if none of the rows is
+            stored already.
         """
         n = len(rows.far)
         stored = store.for_single_rows if n <= _FEW_ROWS else None
@@ -70,8 +74,8 @@ class BlockValues:
             values = store.values_in_place(n) if in_place else None
             if values is None:
                 values = store.values(self._block(n, store.used))
-            of_rows = values.block[values.before :]
-            few_values(stored, rows.exact, rows.fast, rows.far, store.used, of_rows)
+            new = values.block[values.before :]
+            few_values(stored, rows.exact, rows.fast, rows.far, store.used, new)
             return values
         block = self._block(n, store.used)
         kernel_block(self._kernel, rows, store.used_rows(), out=block[:, : store.used])

@@ -1,8 +1,8 @@
-"""The pairs of classes of a working set: their problems, and where their kernel values are kept.
+"""The pairs of classes of a working set: their problems, and the choice of their kernel values.
 
-Of three and more classes each pair keeps the values of its members in a square of its own. Two
+With three or more classes each pair keeps the values of its members in a square of its own. Two
 classes, and pairs whose squares have outgrown their bound, read one matrix of all samples, or some
-of its rows; there is no way back from there until the set is restored.
+of its rows; they continue to until the set is restored.
 """
 
 from collections.abc import Mapping
@@ -18,7 +18,7 @@ from wolfstream.solver.simplex.problem_arrays import problems_from_arrays
 from wolfstream.solver.working_set.all_pairs import Block, Rules, Traces
 from wolfstream.solver.working_set.blocks import BLOCK_ROWS
 from wolfstream.solver.working_set.hessian import Ridge
-from wolfstream.solver.working_set.intake import Arriving
+from wolfstream.solver.working_set.intake import IncomingBlock
 from wolfstream.solver.working_set.pair_problems import PairProblems, enter_slots
 from wolfstream.solver.working_set.pair_values import OwnSquares, PairValues, SharedValues
 from wolfstream.solver.working_set.problems import adopted_problem, positions, problems_of_class
@@ -40,7 +40,8 @@ _LEAST_FOR_RUNS = 16
 class ClassPairs:
     """The problems of all pairs of the classes that are known, over one store.
 
-    ridges, bounds: as of the working set; classes may get weights until they are met.
+    kernel, store, bounds: as of the working set.
+    ridges: likewise; a class may get a weight until its first sample.
     """
 
     def __init__(self, kernel: Kernel, store: SampleStore, ridges: Ridges, bounds: Bounds) -> None:
@@ -50,8 +51,8 @@ class ClassPairs:
         self._stretches: FloatArray = np.empty((2, STRETCH), self._dtype)
         self._sums = np.empty((2, BLOCK_ROWS))
         self._longest = np.empty(0)
-        # The ridges of so many classes.
-        self._ridges_of: tuple[int, Float64Array] = -1, np.empty(0)
+        # A number of classes, and their ridges.
+        self._class_ridges: tuple[int, Float64Array] = -1, np.empty(0)
         self.n_classes = 0
         self.problems = PairProblems()
         self.values: PairValues = SharedValues(store)
@@ -63,7 +64,7 @@ class ClassPairs:
         return self.problems.nbytes + self.values.nbytes + reused
 
     def growth(self, samples: int) -> int:
-        """Return the most bytes that so many more samples can add to squares of pairs."""
+        """Return the most bytes that this many further samples can add to squares of pairs."""
         size, bound = self._store.size, self._bounds
         stored = size + samples if bound.max_size is None else min(size + samples, bound.max_size)
         if stored <= size:
@@ -73,21 +74,21 @@ class ClassPairs:
 
     @property
     def classes(self) -> NDArray[np.int64]:
-        """The classes of each problem, (P, 2); the first problem comes with class 0."""
+        """The classes of each problem, (P, 2); the first problem exists from class 0 on."""
         return pair_classes(max(self.n_classes, 2))
 
     @property
     def ridges(self) -> Float64Array:
-        """The ridge of each class; the first problem comes with class 0."""
-        if self._ridges_of[0] != self.n_classes:
-            self._ridges_of = self.n_classes, self._ridges.of_classes(max(self.n_classes, 2))
-        return self._ridges_of[1]
+        """The ridge of each class, of at least two."""
+        if self._class_ridges[0] != self.n_classes:
+            self._class_ridges = self.n_classes, self._ridges.class_ridges(max(self.n_classes, 2))
+        return self._class_ridges[1]
 
     @property
     def indefinite(self) -> bool:
         """Whether the kernel has made the A of a problem not positive semidefinite.
 
-        With other kernels it is the rounding of values of very different sizes that shows.
+        A positive semidefinite kernel cannot; there `rounded` says that rounding has.
         """
         return self._kernel.may_be_indefinite and self.problems.indefinite
 
@@ -99,13 +100,13 @@ class ClassPairs:
         return any(hidden_by_rounding(self._kernel, self._dtype, p) for p in self.problems)
 
     def meet(self, count: int) -> None:
-        """Open the problems of classes up to number count - 1, with stored samples as members."""
+        """Open the problems of classes 0 to count - 1, with stored samples as members."""
         since = len(self.problems)
         for code in range(self.n_classes, count):
             self.problems.append(problems_of_class(code, self._store))
             self.n_classes = code + 1
         if len(self.problems) > max(since, 1):
-            self._place(since)
+            self._use_squares(since)
 
     def make_room(self, codes: NDArray[np.int64]) -> None:
         """Make room for the samples of a block, whose classes are known."""
@@ -116,12 +117,14 @@ class ClassPairs:
         added = np.bincount(codes, minlength=int(classes.max()) + 1)[classes].sum(axis=1)
         self.problems.reserve(added)
         if not self.values.reserve(self.problems.arrays.size + added):
-            self._share()
+            self._use_shared()
 
-    def take_steps(self, block: Arriving, *, away_steps: bool, corrective_steps: int) -> Traces:
-        """Let all problems take the samples of a block in order, for which there is room.
+    def take_steps(
+        self, block: IncomingBlock, *, away_steps: bool, corrective_steps: int
+    ) -> Traces:
+        """Let all problems take the samples of a block in order, after `make_room`.
 
-        away_steps, corrective_steps: see `sfw.Rule`.
+        away_steps, corrective_steps: as of `sfw.Rule`.
         """
         n, classes = len(block.codes), self.classes
         decision, margin = np.zeros((2, len(classes), n))
@@ -131,8 +134,8 @@ class ClassPairs:
             self._sums[0, :n], self._sums[1, :n], self._longest_row(), self._stretches
         )
         rules = Rules(classes, self.ridges, away_steps, corrective_steps)
-        seen = self._as_problems_see(block)
-        self.values.walk(self.problems.arrays, block.values, seen, rules, traces, scratch)
+        samples = self._with_positions(block)
+        self.values.walk(self.problems.arrays, block.values, samples, rules, traces, scratch)
         return traces
 
     def _longest_row(self) -> Float64Array:
@@ -141,12 +144,15 @@ class ClassPairs:
             self._longest = np.empty(self.problems.longest)
         return self._longest
 
-    def enter(self, block: Arriving, slots: NDArray[np.int64]) -> None:
-        """Have newly stored members known by their slots. slots: (n,), see `Intake.keep`."""
+    def enter(self, block: IncomingBlock, slots: NDArray[np.int64]) -> None:
+        """Replace the columns of newly stored members by their slots.
+
+        slots: (n,) as `Intake.keep` returned them.
+        """
         enter_slots(self.problems.arrays, block.values.used, slots)
 
     def refresh_where_due(self) -> None:
-        """Compute g and q of problems from A and alpha, where many steps have changed them."""
+        """Compute g and q from A and alpha for problems after many steps."""
         pairs = self.problems.arrays
         due = pairs.steps >= _REFRESH_STEPS + _REFRESH_STEPS_PER_MEMBER * pairs.size
         (numbers,) = due.nonzero()
@@ -163,16 +169,19 @@ class ClassPairs:
         self.values.evict(self.problems.arrays, self.classes, self.ridges, max_size)
 
     def adopt(self, n_classes: int, alpha: Float64Array) -> None:
-        """Begin with weights found elsewhere. alpha: (P, n) of the n stored samples."""
+        """Begin with given weights.
+
+        alpha: (P, n) of the n stored samples.
+        """
         self.n_classes, codes = n_classes, self._store.code[: self._store.used]
         self.problems = PairProblems(
             [
-                adopted_problem(self._store, pair, codes, alpha[i], self._ridges.of_pair(*pair))
+                adopted_problem(self._store, pair, codes, alpha[i], self._ridges.pair_ridge(*pair))
                 for i, pair in enumerate(self.classes.tolist())
             ]
         )
         if n_classes > 2:
-            self._place(0)
+            self._use_squares(0)
 
     def restore(self, n_classes: int, state: Mapping[str, NDArray[Any]]) -> None:
         """Begin with the problems of a state, over a store without kernel values yet."""
@@ -181,14 +190,14 @@ class ClassPairs:
             problems_from_arrays(state, store.diagonal, store.inverse_weight)
         )
         if n_classes > 2:
-            self._place(0)
+            self._use_squares(0)
         else:
-            self._share()
+            self._use_shared()
 
-    def _place(self, since: int) -> None:
-        """Have the problems from number `since` on keep kernel values in squares, if they may.
+    def _use_squares(self, since: int) -> None:
+        """Keep the kernel values of problems `since`, `since` + 1, ... in squares, if they fit.
 
-        With the first of them all get squares, and the matrix of all samples goes.
+        With the first of them all problems get squares, and the matrix of all samples is dropped.
         """
         if not isinstance(self.values, OwnSquares):
             if since > 1:
@@ -198,14 +207,14 @@ class ClassPairs:
         if self.values.compute(self.problems, since):
             self._store.drop_values()
         else:
-            self._share()
+            self._use_shared()
 
-    def _share(self) -> None:
+    def _use_shared(self) -> None:
         """Keep the kernel values of all samples in one matrix, or some of its rows."""
         self.values = SharedValues(self._store)
         self._store.compute_values()
 
-    def _as_problems_see(self, block: Arriving) -> Block:
+    def _with_positions(self, block: IncomingBlock) -> Block:
         """Return a block with the positions of its samples that are members already."""
         slots, by_column = block.slots, self._by_column(block)
         if slots is None:
@@ -215,7 +224,7 @@ class ClassPairs:
             member = np.array([positions(p, slots, self._store.used) for p in self.problems])
         return Block(block.codes, block.column, member, block.inverse_weight, by_column)
 
-    def _by_column(self, block: Arriving) -> FloatArray:
+    def _by_column(self, block: IncomingBlock) -> FloatArray:
         """Return a block's kernel values by column where runs of samples are predicted."""
         long = len(block.codes) >= _LEAST_FOR_RUNS or not self.values.shared
         if self.n_classes <= 2 or not long:

@@ -10,25 +10,23 @@ from wolfstream.solver.compiled import inner, smaller
 from wolfstream.solver.simplex.problem import Problem
 from wolfstream.solver.working_set.hessian import KernelValues, Layout, decision_value
 
-# The samples that a vector register holds.
+# How many samples a vector register holds.
 _LANES = 8
 
 
 class Trace(NamedTuple):
-    """The results of `walk` for the B samples of a block.
+    """The results of `walk` for the B samples of a block."""
 
-    decision: (B,) sum_i alpha_i y_i (k(x_i, x) + 1) just before the sample was learned, with the
-        sign turned where q < 0: y_i times the sum is q at the support vectors, and an indefinite
-        kernel can make it negative.
-    margin: (B,) the sum / q: about 1 in absolute value at a support vector, so that different
-        problems' values can be compared.
-    admitted: (B,) whether the sample entered the working set.
-    step: (B,) the kind of step that P1's algorithm took for the sample.
-    """
-
+    # (B,) sum_i alpha_i y_i (k(x_i, x) + 1) just before the sample was learned, with the sign
+    # turned where q < 0: y_i times the sum is q at the support vectors, and an indefinite kernel
+    # can make it negative.
     decision: Float64Array
+    # (B,) the sum / q: about 1 in absolute value at a support vector, so that different problems'
+    # values can be compared.
     margin: Float64Array
+    # (B,) whether the sample entered the working set.
     admitted: NDArray[np.bool_]
+    # (B,) the kind of step that P1's algorithm took for the sample.
     step: NDArray[np.int8]
 
 
@@ -56,7 +54,7 @@ def predict_run(
     for m in range(problem.size[0]):
         bias += problem.alpha[m] * problem.sign[m]
     for first in range(start, stop, _LANES):
-        # The last register is filled by samples before or after the run, whose sums are dropped.
+        # The last register also has samples before or after the run, whose sums are not used.
         _sum_lanes(problem, by_column, smaller(first, len(total) - _LANES), total)
     for k in range(start, stop):
         note_decision(problem, total[k] + bias, trace, k)
@@ -66,7 +64,7 @@ def predict_run(
 def _sum_lanes(problem: Problem, by_column: FloatArray, first: int, total: Float64Array) -> None:
     """total[k] = sum_m alpha_m y_m k(x_m, x_k) for the eight samples from `first` on.
 
-    Eight named sums become one register; a loop over them, of unknown length, would not.
+    Eight named sums become one register; an array of sums would not.
     """
     a = b = c = d = e = f = g = h = 0.0
     k = np.uint64(first)

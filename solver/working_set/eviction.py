@@ -1,22 +1,21 @@
 """Eviction: how samples leave a working set that has reached its bound.
 
-The weight of a member p that leaves goes to the member m that stays and for which this moves the
-decision function least: a swap (`simplex.steps.swap`) of all its weight, whether or not it leads
-uphill, with the smallest ||y_p phi(x_p) - y_m phi(x_m)||, which is the nearest one of its class:
+The weight of an evicted member p goes to the remaining member m for which the decision function
+changes least: a swap (`simplex.steps.swap`) of all its weight, even if it lowers the objective,
+with the smallest ||y_p phi(x_p) - y_m phi(x_m)||, which is the nearest member of its class:
 
     alpha_m <- alpha_m + alpha_p,  alpha_p <- 0,  g <- g + 2 alpha_p (A_p - A_m),  q = -alpha'g / 2.
 
 Budgeted stochastic gradient descent merges support vectors for the same reason (Wang, Crammer and
-Vucetic 2012). To drop the weight and let all others grow, as P1's away step does, loses up to 22
-points where the bound is small.
+Vucetic 2012). Dropping the weight and scaling up all others, as P1's away step does, loses up to 22
+points of accuracy with a small bound.
 
 The samples without weight in any problem are evicted first, then the oldest (`slots_to_evict`),
-but each class keeps a floor: half of the bound is shared by all classes alike. Without it a
-class that pauses is forgotten altogether, and a rare one never gathers enough samples.
-It seems natural to keep the samples whose eviction would cost the objective most, but it fails on
-noisy data: these are outliers and wrong labels, and the smaller the evicted weights, the worse the
-predictions. Evicting the oldest keeps a sliding window over the margin violators.
-`benchmarks/README.md` compares the rules.
+but each class keeps a floor: half of the bound is shared equally by all classes. Without it a
+class that pauses is forgotten altogether, and a rare one never has enough samples. Keeping the
+samples whose eviction would cost the objective most fails on noisy data: these are outliers and
+wrong labels, and the smaller the evicted weights, the worse the predictions. Evicting the oldest
+keeps a sliding window over the margin violators. `benchmarks/README.md` compares the rules.
 """
 
 import numpy as np
@@ -38,7 +37,12 @@ ROUNDING = 1e-12
 
 
 def check_bounds(max_size: int | None, gram_bytes: int, itemsize: int) -> None:
-    """Raises ValueError for a bound below two samples, or for kernel values of fewer than two."""
+    """Raise ValueError for a bound below two samples, or below the kernel values of two.
+
+    max_size: the bound of the samples; None if there is none.
+    gram_bytes: the bound of kernel values.
+    itemsize: the bytes of a kernel value.
+    """
     if max_size is not None and max_size < 2:
         raise ValueError("the bound on the working set leaves room for fewer than two samples")
     if gram_bytes < 4 * itemsize:
@@ -64,7 +68,11 @@ def evict(
 ) -> None:
     """Evict stored samples until the next `eviction_period` samples fit into the bound.
 
-    classes: (P, 2) the class numbers of each problem. ridges: (classes,).
+    store: the stored samples.
+    pairs: the P problems.
+    classes: (P, 2) the class numbers of each problem.
+    ridges: (classes,) the ridge of each class.
+    max_size: the bound of the samples.
     """
     evicted, weighted = who_leaves(store, pairs, len(ridges), max_size)
     if not evicted.any():
@@ -79,14 +87,14 @@ def evict(
 
 
 def heirs_of(pairs: PairArrays) -> tuple[NDArray[np.int64], Float64Array]:
-    """Return memory for `take_weight`: the heirs of members, none of which has one, and a row."""
+    """Return the arrays that `take_weight` writes: heirs, all FREE, and scratch for a row."""
     return np.full(len(pairs.alpha), FREE), np.empty(int(pairs.size.max()))
 
 
 def who_leaves(
     store: SampleStore, pairs: PairArrays, n_classes: int, max_size: int
 ) -> tuple[NDArray[np.bool_], NDArray[np.bool_]]:
-    """Return which slots are to be evicted, and which have weight in a problem; both (slots,)."""
+    """Return which slots to evict, and which have weight in a problem, (slots,) flags each."""
     weighted, evicted = np.zeros((2, store.used), np.bool_)
     excess = store.size - (max_size - eviction_period(max_size))
     if excess > 0:
@@ -105,12 +113,14 @@ def slots_to_evict(
     count: int,
     floor: int = 0,
 ) -> NDArray[np.int64]:
-    """Return `count` of the held slots: without weight in any problem first, then the oldest.
+    """Return `count` of the held slots: those without weight first, then the oldest.
 
     The last `floor` samples of each class in this order are kept, unless too few others are left.
 
-    held: (n,) slots. code: (slots,) class numbers. entered: (slots,) the order in which the samples
-    were stored. weighted: (slots,) whether a sample has weight in a problem.
+    held: (n,) slots.
+    code: (slots,) class numbers.
+    entered: (slots,) the order in which the samples were stored.
+    weighted: (slots,) whether a sample has weight in a problem.
     """
     order = held[np.lexsort((entered[held], weighted[held]))]
     by_class = order[np.argsort(code[order], kind="stable")]
@@ -140,11 +150,14 @@ def take_weight(
     heir: NDArray[np.int64],
     row: Float64Array,
 ) -> None:
-    """Take evicted members, whose rows are at hand, out of the gradients, and name their heirs.
+    """Subtract evicted members, whose rows are at hand, from the gradients; write their heirs.
 
-    Where all weight of a problem, up to rounding, lies on evicted members, there are no heirs.
+    If all weight of a problem, up to rounding, is that of evicted members, there are no heirs.
 
-    evicted: (columns,). heir: (places,) is written: the place of the member that inherits.
+    classes: (P, 2) the class numbers of each problem.
+    ridges: (classes,) the ridge of each class.
+    evicted: (columns,) flags.
+    heir: one for each entry of `pairs.alpha`, written: the entry of the member that inherits.
     row: scratch, as long as the longest problem.
     """
     for i in range(len(pairs.size)):
@@ -168,9 +181,11 @@ def take_weight(
 
 @inner
 def heir_after(problem: Problem, weight: float, row: Float64Array) -> int:
-    """Subtract the weight of member p from the gradients; returns the member that inherits it.
+    """Subtract the weight of a member p from the gradients; returns the member that inherits it.
 
-    row: A[p, members]. diagonal: infinite where a member leaves.
+    problem: its diagonal is infinite for members that leave.
+    weight: alpha_p.
+    row: A[p, members].
     """
     least = np.inf
     for m in range(problem.size[0]):
@@ -191,7 +206,10 @@ def give_weight(
     heir: NDArray[np.int64],
     row: Float64Array,
 ) -> None:
-    """Give the weight of evicted members to heirs whose rows are at hand; see `take_weight`."""
+    """Add the weight of evicted members to that of heirs whose rows are at hand.
+
+    The arguments are those of `take_weight`, which wrote the heirs.
+    """
     for i in range(len(pairs.size)):
         ridge = Ridge(ridges[classes[i, 0]], ridges[classes[i, 1]])
         problem, first = problem_at(pairs, i), pairs.first[i]
@@ -207,10 +225,10 @@ def give_weight(
 
 @compiled
 def close_gaps(pairs: PairArrays, evicted: NDArray[np.bool_]) -> None:
-    """Drop the evicted members, and scale weights and gradients by the weight that stays.
+    """Drop the evicted members, and divide weights and gradients by the remaining weight.
 
-    Where none stays, no point of the simplex is left: the problem starts again at the next sample,
-    with the members that stay as candidates.
+    If none remains, no point of the simplex is left: the problem starts again at the next sample,
+    with the remaining members as candidates.
     """
     for i in range(len(pairs.size)):
         problem = problem_at(pairs, i)
@@ -223,7 +241,10 @@ def close_gaps(pairs: PairArrays, evicted: NDArray[np.bool_]) -> None:
 
 @inner
 def _keep_staying(problem: Problem, evicted: NDArray[np.bool_], staying: float) -> None:
-    """Close the gaps of a problem; staying: the sum of the weights that stay."""
+    """Close the gaps of a problem.
+
+    staying: the sum of the weights that remain.
+    """
     kept = 0
     problem.q[0] = 0.0
     for m in range(problem.size[0]):

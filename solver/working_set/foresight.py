@@ -1,7 +1,7 @@
 """The rows of kernel values that the steps of a block are likely to need.
 
-Rows that are computed together take a tenth of the time of single ones. What is foreseen changes
-no step: a row that was not foreseen is computed when its step comes.
+Rows that are computed together take a tenth of the time of single ones. The forecast changes no
+step: a row that it lacks is computed when its step comes.
 """
 
 import numpy as np
@@ -15,9 +15,9 @@ from wolfstream.solver.working_set.hessian import KernelValues, Ridge, decision_
 from wolfstream.solver.working_set.pair_problems import PairArrays, problem_at
 from wolfstream.solver.working_set.partner import gain_of, swaps_to
 
-# Of the members with the largest gradients, and of those with the smallest ones.
+# How many members with the largest gradients count as likely, and with the smallest ones.
 _ENDS = 32
-# Of a sample that will be admitted: its first swaps' partners.
+# How many partners count as likely for a sample that would be admitted.
 _PARTNERS = 3
 
 
@@ -26,8 +26,11 @@ def likely_slots(
 ) -> NDArray[np.int64]:
     """Return the slots whose rows the next steps of all problems are likely to need.
 
-    These are the members at either end, and the best partners of the samples that would be
-    admitted now.
+    These are the members with the largest and the smallest gradients, and the best partners of the
+    samples that would be admitted now.
+
+    pairs: the P problems.
+    values: the kernel values of the block and of the store.
     """
     wanted = np.zeros(values.stored, np.bool_)
     _mark_likely(pairs, values, block, rules, np.empty(_ENDS, np.int64), np.empty(_ENDS), wanted)
@@ -44,7 +47,11 @@ def _mark_likely(
     best: Float64Array,
     wanted: NDArray[np.bool_],
 ) -> None:
-    """Flag the likely slots, (stored,). slots, best: (_ENDS,) room for those of one problem."""
+    """Flag the likely slots.
+
+    slots, best: (_ENDS,) scratch for those of one problem.
+    wanted: (stored,) the flags.
+    """
     for i in range(len(pairs.size)):
         problem = problem_at(pairs, i)
         if problem.q[0] == 0.0:
@@ -94,7 +101,7 @@ def _keep_partners(
 
 @inner
 def _keep_ends(problem: Problem, sign: float, slots: NDArray[np.int64], best: Float64Array) -> None:
-    """Write the members with the largest sign g; with -1 only those with weight."""
+    """Write the members with the largest sign * gradient; with sign -1 only those with weight."""
     for m in range(problem.size[0]):
         if sign > 0.0 or problem.alpha[m] > 0.0:
             _keep(m, sign * problem.gradient[m], slots, best)
@@ -102,20 +109,20 @@ def _keep_ends(problem: Problem, sign: float, slots: NDArray[np.int64], best: Fl
 
 @inner
 def _keep(m: int, value: float, slots: NDArray[np.int64], best: Float64Array) -> None:
-    """Insert m where its value belongs in descending order, if that is among the best."""
-    place = len(best)
-    while place > 0 and value > best[place - 1]:
-        place -= 1
-    if place < len(best):
-        for later in range(len(best) - 1, place, -1):
+    """Insert m by its value, in descending order, if it is among the best."""
+    rank = len(best)
+    while rank > 0 and value > best[rank - 1]:
+        rank -= 1
+    if rank < len(best):
+        for later in range(len(best) - 1, rank, -1):
             best[later], slots[later] = best[later - 1], slots[later - 1]
-        best[place], slots[place] = value, m
+        best[rank], slots[rank] = value, m
 
 
 @inner
 def _mark(
     problem: Problem, slots: NDArray[np.int64], best: Float64Array, wanted: NDArray[np.bool_]
 ) -> None:
-    for place in range(len(best)):
-        if best[place] != 0.0 and best[place] != -np.inf:
-            wanted[problem.column[slots[place]]] = True
+    for rank in range(len(best)):
+        if best[rank] != 0.0 and best[rank] != -np.inf:
+            wanted[problem.column[slots[rank]]] = True

@@ -1,6 +1,6 @@
 """Kernel values among the stored samples of a working set: the whole matrix.
 
-`gram_rows` has the same methods for a set that is larger than its matrix may be.
+`gram_rows` has the same methods for a set whose matrix would be too large.
 """
 
 from collections.abc import Iterator
@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 from wolfstream.solver.arrays import FloatArray
 from wolfstream.solver.compiled import compiled, larger
 from wolfstream.solver.kernels.blocks import kernel_block
-from wolfstream.solver.kernels.cached_rows import Kept
+from wolfstream.solver.kernels.cached_rows import RowCache
 from wolfstream.solver.kernels.functions import Kernel
 from wolfstream.solver.kernels.prepared_rows import Rows, take
 
@@ -25,20 +25,20 @@ _TILE = 256
 class Gram:
     """All kernel values, in a square matrix that grows.
 
-    The columns of the samples that were stored last are written later, many of them at once: a
+    The columns of the samples that were stored last are written later, many at once, because a
     column touches a page of memory for each row. `as_written` has all values of the first `written`
-    slots; of later ones each row has those of the slots before it, and its own.
+    slots; a later slot's row has those of the slots before it, and its own.
     """
 
     def __init__(self, kernel: Kernel, values: FloatArray) -> None:
         self._kernel = kernel
         self.as_written = _all_kept(values)
-        # Slots with all their values, and slots with a row.
+        # How many slots have all their values, and how many have a row.
         self.written = self._used = 0
 
     @property
-    def kept(self) -> Kept:
-        """Row and column i of the values belong to slot i of the store."""
+    def kept(self) -> RowCache:
+        """All values; row and column i belong to slot i of the store."""
         self._write_columns()
         return self.as_written
 
@@ -60,7 +60,7 @@ class Gram:
         self.as_written = _all_kept(values)
 
     def rows_from_written(self, stop: int) -> FloatArray | None:
-        """Return the rows from slot number `written` to `stop`; None where there is no room."""
+        """Return the rows from slot `written` to `stop`; None if the matrix is too small."""
         values = self.as_written.values
         return values[self.written : stop] if stop <= len(values) else None
 
@@ -72,11 +72,13 @@ class Gram:
         chosen: NDArray[np.int64],
         slots: NDArray[np.int64],
     ) -> None:
-        """Add the `chosen` rows of a block as `slots`.
+        """Add rows of a block.
 
-        rows: of the block.
-        block: (B, used + B) kernel values of the block against all slots and then itself, or the
-            rows of the matrix after those of all slots, which are `slots` then.
+        block: (B, used + B) kernel values of the block against all slots and then itself; they may
+            be the next rows of the matrix itself, and `slots` then are these rows.
+        used: the number of slots before.
+        chosen: the rows of the block to add.
+        slots: of the chosen rows.
         """
         if block.base is self.as_written.values:
             _close_up(block, used, chosen)
@@ -88,23 +90,23 @@ class Gram:
             self.written = self._used = max(used, 1 + int(slots.max()))
 
     def fetch(self, _rows: Rows, _slots: NDArray[np.int64]) -> None:
-        """All rows are at hand."""
+        """Do nothing: all rows are at hand."""
 
-    def parts(self, _rows: Rows, _slots: NDArray[np.int64]) -> Iterator[Kept]:
-        """Yields values with the rows of some slots, which are all at hand at once."""
+    def parts(self, _rows: Rows, _slots: NDArray[np.int64]) -> Iterator[RowCache]:
+        """Yield all rows at once."""
         yield self.kept
 
     def compute(self, rows: Rows) -> None:
         """Compute the values of all slots again, in tiles whose shapes depend on their number.
 
-        rows: of all slots.
+        rows: the prepared rows of all slots.
         """
         fill_symmetric(self._kernel, rows, self.as_written.values)
         self.written = self._used = len(rows.far)
 
 
-class Unkept:
-    """No values at all: pairs of classes have them in squares of their own (`squares`)."""
+class NoGram:
+    """No kernel values: pairs of classes have them in squares of their own (`squares`)."""
 
     nbytes = 0
 
@@ -119,20 +121,21 @@ class Unkept:
         _chosen: NDArray[np.int64],
         _slots: NDArray[np.int64],
     ) -> None:
-        """Nothing is kept."""
+        """Do nothing."""
 
     def fetch(self, _rows: Rows, _slots: NDArray[np.int64]) -> None:
-        """Nobody reads rows here."""
+        """Do nothing: no rows are read here."""
 
-    def parts(self, _rows: Rows, _slots: NDArray[np.int64]) -> Iterator[Kept]:
-        """No row is at hand."""
+    def parts(self, _rows: Rows, _slots: NDArray[np.int64]) -> Iterator[RowCache]:
+        """Yield nothing."""
         return iter(())
 
 
 def fill_symmetric(kernel: Kernel, rows: Rows, values: FloatArray) -> None:
     """Compute the kernel values of rows among themselves, in tiles whose shapes depend on n alone.
 
-    values: (n, n) or larger.
+    rows: n prepared rows.
+    values: (n, n) or larger; the result.
     """
     used = len(rows.far)
     for start in range(0, used, _TILE):
@@ -146,13 +149,13 @@ def fill_symmetric(kernel: Kernel, rows: Rows, values: FloatArray) -> None:
         values[tile, tile] = square + np.tril(square, -1).T
 
 
-def _all_kept(values: FloatArray) -> Kept:
+def _all_kept(values: FloatArray) -> RowCache:
     n = len(values)
-    place = np.arange(n)
-    return Kept(values, place, place, np.zeros(n, np.int64), np.zeros(1, np.int64))
+    slots = np.arange(n)
+    return RowCache(values, slots, slots, np.zeros(n, np.int64), np.zeros(1, np.int64))
 
 
-# In the place of a matrix where none is kept.
+# An empty matrix of each type, where none is kept.
 UNKEPT = {
     dtype: _all_kept(np.empty((0, 0), dtype)) for dtype in map(np.dtype, (np.float32, np.float64))
 }
@@ -186,7 +189,7 @@ def _write(
 
 @compiled
 def _close_up(rows: FloatArray, used: int, chosen: NDArray[np.int64]) -> None:
-    """Move the chosen rows of a block, which begin at slot number `used`, to the first places."""
+    """Move the chosen rows of a block, which begin at slot `used`, to its beginning."""
     for a in range(len(chosen)):
         for i in range(used if chosen[a] != a else 0):
             rows[a, i] = rows[chosen[a], i]
@@ -196,7 +199,7 @@ def _close_up(rows: FloatArray, used: int, chosen: NDArray[np.int64]) -> None:
 
 @compiled
 def _write_columns(gram: FloatArray, written: int, used: int) -> None:
-    """Write the columns from number `written` to `used`, which rows have, row by row."""
+    """Copy the columns from `written` to `used` from the rows of the same numbers, row by row."""
     for i in range(used):
         for j in range(larger(written, i + 1), used):
             gram[i, j] = gram[j, i]

@@ -1,7 +1,7 @@
 """Kernel values among the stored samples of a working set: some rows of a matrix too large to keep.
 
-A row that is not at hand is computed from the samples when a step asks for it, so memory is linear
-in the samples. Steps are the same as with the whole matrix, up to the rounding of kernel values.
+A row that is not kept is computed from the samples when a step needs it, so memory is linear in the
+samples. Steps are the same as with the whole matrix, up to the rounding of kernel values.
 """
 
 from collections.abc import Iterator
@@ -12,31 +12,33 @@ from numpy.typing import NDArray
 from wolfstream.solver.arrays import Float64Array, FloatArray
 from wolfstream.solver.compiled import compiled
 from wolfstream.solver.kernels.blocks import kernel_block
-from wolfstream.solver.kernels.cached_rows import Kept, emptied
+from wolfstream.solver.kernels.cached_rows import RowCache, emptied
 from wolfstream.solver.kernels.functions import Kernel
 from wolfstream.solver.kernels.precision import FINEST
 from wolfstream.solver.kernels.prepared_rows import Rows, prepare_rows, take
 from wolfstream.solver.rows.matrix import Matrix, take_rows
 from wolfstream.solver.rows.slots import grown
 
-# The least number of rows: a step and what is fetched with its rows need no more.
+# The least number of kept rows: a step and the rows fetched with its own need no more.
 _LEAST = 64
-# Rows that are computed for one use, together.
+# How many rows are computed together.
 _TOGETHER = 64
 
 
 class GramRows:
-    """Rows of kernel values against all slots, those that were used last.
+    """A cache of rows of kernel values against all slots; the least recently used ones are dropped.
 
-    origin: of prepared rows. rows: of the slots so far. nbytes_max: the room for kernel values;
-        at least 64 rows are kept.
+    Values of far rows (`kernels.prepared_rows.Rows`) are computed from float64 operands that are
+    kept with the samples, because making them for each product would take longer than the product.
+
+    Which rows are kept depends on the calls so far, and so does the rounding of values: those of a
+    computed row come from another product than those of a row that was kept as samples entered.
+
+    kernel: of the values.
+    origin: (d,) what is subtracted from rows.
+    rows: the prepared rows of the slots so far.
+    nbytes_max: the memory for kernel values; at least 64 rows are kept.
     capacity: the number of slots.
-
-    Values of far rows (`kernels.prepared_rows.Rows`) are computed from operands in float64 that are
-    kept with the samples: to make them for each product would take longer than the product.
-
-    What is kept depends on the calls so far, and so does the rounding of values: a row that is
-    computed has values of another product than one that was kept while samples entered.
     """
 
     def __init__(
@@ -45,18 +47,18 @@ class GramRows:
         self._kernel, self._origin = kernel, origin
         finer = self._in_float64(rows.exact)
         self._fast, self._far = grown(finer.fast, capacity), grown(finer.far, capacity)
-        places = min(max(_LEAST, nbytes_max // (capacity * rows.fast.itemsize)), capacity)
-        self.kept = Kept(
-            values=np.empty((places, capacity), rows.fast.dtype),
+        entries = min(max(_LEAST, nbytes_max // (capacity * rows.fast.itemsize)), capacity)
+        self.kept = RowCache(
+            values=np.empty((entries, capacity), rows.fast.dtype),
             slot_of=np.full(capacity, -1, np.int64),
-            column_in=np.full(places, -1, np.int64),
-            last_used=np.full(places, -1, np.int64),
+            column_in=np.full(entries, -1, np.int64),
+            last_used=np.full(entries, -1, np.int64),
             clock=np.zeros(1, np.int64),
         )
 
     @property
     def nbytes(self) -> int:
-        """The bytes of the rows that there is room for."""
+        """The bytes of all arrays, with their unused parts."""
         return sum(array.nbytes for array in self.kept) + self._fast.nbytes + self._far.nbytes
 
     def write(
@@ -67,7 +69,7 @@ class GramRows:
         chosen: NDArray[np.int64],
         slots: NDArray[np.int64],
     ) -> None:
-        """Add the `chosen` rows of a block as `slots`; see `Gram.write`."""
+        """Add the `chosen` rows of a block as `slots`, with the arguments of `Gram.write`."""
         finer = self._in_float64(take_rows(rows.exact, chosen))
         self._fast[slots], self._far[slots] = finer.fast, finer.far
         kept = self.kept
@@ -83,9 +85,10 @@ class GramRows:
         kept.last_used[places] = kept.clock[0]
 
     def fetch(self, rows: Rows, slots: NDArray[np.int64]) -> None:
-        """Compute the missing ones among the rows of distinct slots, up to half of the room.
+        """Compute those rows that are missing, at most half as many as are kept.
 
-        rows: of all slots.
+        rows: the prepared rows of all slots.
+        slots: distinct.
         """
         kept = self.kept
         places = kept.slot_of[slots]
@@ -98,17 +101,18 @@ class GramRows:
         kept.slot_of[wanted], kept.column_in[free] = free, wanted
         kept.last_used[free] = kept.clock[0]
 
-    def parts(self, rows: Rows, slots: NDArray[np.int64]) -> Iterator[Kept]:
-        """Yields values with the rows of some slots, a part of them at a time.
+    def parts(self, rows: Rows, slots: NDArray[np.int64]) -> Iterator[RowCache]:
+        """Compute the rows of some slots without keeping them, and yield 64 at a time.
 
-        They are computed for this use alone.
+        rows: the prepared rows of all slots.
+        slots: distinct.
         """
         for start in range(0, len(slots), _TOGETHER):
             part = slots[start : start + _TOGETHER]
             slot_of = np.full(len(rows.far), -1, np.int64)
             slot_of[part] = np.arange(len(part))
             unused = np.zeros(len(part), np.int64)
-            yield Kept(self._block(rows, part), slot_of, part, unused, np.zeros(1, np.int64))
+            yield RowCache(self._block(rows, part), slot_of, part, unused, np.zeros(1, np.int64))
 
     def _block(self, rows: Rows, slots: NDArray[np.int64]) -> FloatArray:
         block = np.empty((len(slots), len(rows.far)), rows.fast.dtype)
@@ -149,7 +153,7 @@ def _write_rows(
     chosen: NDArray[np.int64],
     slots: NDArray[np.int64],
 ) -> None:
-    """Write the rows of the last new samples; among these the later one's row counts."""
+    """Write the rows of the last new samples; of two new ones the later one's row has the value."""
     first = len(chosen) - len(places)
     for b in range(len(places)):
         a = first + b

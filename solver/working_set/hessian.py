@@ -11,28 +11,26 @@ import numpy as np
 
 from wolfstream.solver.arrays import Float64Array, FloatArray
 from wolfstream.solver.compiled import compiled, inner, larger, smaller
-from wolfstream.solver.kernels.cached_rows import Kept
+from wolfstream.solver.kernels.cached_rows import RowCache
 from wolfstream.solver.simplex.problem import Problem
 
 
 class KernelValues(NamedTuple):
-    """The kernel values of stored samples and of a block of arriving ones.
+    """The kernel values of stored samples and of a block of new ones."""
 
-    kept: values among stored samples, all rows or some; column numbers are the members' `column`.
-    diagonal: (columns,) those of stored samples with themselves.
-    block: (B, stored + B) values of the block's samples against the stored ones, then among
-        themselves. A member admitted from the block has column = stored + its place in the block,
-        or the slot of its stored row in a further pass. Rows may be longer.
-    stored: the number of columns in use when the block was computed.
-    before: how many rows of the block come before those of the arriving samples. They are of
-        samples that entered the store last, whose columns are not in its matrix yet (`gram`), and
-        that therefore do not count as stored here.
-    """
-
-    kept: Kept
+    # Values among stored samples, all rows or some; column numbers are the members' `column`.
+    kept: RowCache
+    # (columns,) those of stored samples with themselves.
     diagonal: Float64Array
+    # (B, stored + B) values of the block's samples with the stored ones, then with each other. A
+    # member admitted from the block has column = stored + its row in the block, or the slot of its
+    # stored row in a further pass. Rows may be longer.
     block: FloatArray
+    # The number of columns in use when the block was computed.
     stored: int
+    # How many rows of the block come before those of the new samples. They belong to the samples
+    # that entered the store last, whose columns are not in its matrix yet (`gram`), and that
+    # therefore do not count as stored here.
     before: int = 0
 
     @property
@@ -42,33 +40,29 @@ class KernelValues(NamedTuple):
 
 
 class KernelRow(NamedTuple):
-    """A row of kernel values; numba lets functions that count no references return no bare array.
+    """A row of kernel values; functions that count no references cannot return a bare array."""
 
-    values: (columns,) those of one sample against the stored ones, and the block's where it is new.
-    """
-
+    # (columns,) of one sample with the stored ones, and with the block's if it is new.
     values: FloatArray
 
 
 class Layout(NamedTuple):
-    """The order of a problem's members in memory at the start of a block.
+    """The order of a problem's members in memory at the start of a block."""
 
-    aligned: this many first members have columns of the same numbers, so that their kernel values
-        are contiguous (all members, for two classes and before any eviction).
-    old: the number of members before the block; later ones come from the block.
-    """
-
+    # How many of the first members have their own number as column, so that their kernel values
+    # are contiguous (with two classes and before any eviction, all).
     aligned: int
+    # The number of members before the block; later ones come from the block.
     old: int
 
 
 class Ridge(NamedTuple):
-    """1/(2 C w) of samples with sign -1 and of samples with sign +1, w the weight of their class.
+    """1/(2 C w) for samples with sign -1 and with sign +1, where w is the weight of their class.
 
     The slack of a sample of weight w costs C w xi^2 in P1's primal, whose stationarity in xi is
     alpha = 2 C w xi: its term of the dual is alpha^2 / (2 C w). So it counts as w equal samples,
     which share its alpha in the optimum: w (alpha / w)^2 / (2C). A sample's own weight multiplies
-    that of its class; its inverse is kept beside the member (`simplex.problem.Problem`).
+    that of its class; its inverse is stored with the member (`simplex.problem.Problem`).
     """
 
     minus: float
@@ -106,7 +100,7 @@ def ridge_of(problem: Problem, ridge: Ridge, p: int) -> float:
 
 @inner
 def at_hand(values: KernelValues, column: int) -> bool:
-    """Return whether the row of kernel values of a column is there, and notes its use."""
+    """Return whether the row of kernel values of a column is kept, and note its use."""
     kept = values.kept
     if column >= values.stored:
         return True
@@ -120,10 +114,7 @@ def at_hand(values: KernelValues, column: int) -> bool:
 
 @inner
 def kernel_row(values: KernelValues, column: int) -> KernelRow:
-    """Return the row of kernel values that was computed with the sample in this column.
-
-    It must be `at_hand`.
-    """
+    """Return the row of kernel values of the sample in this column, which must be `at_hand`."""
     stored, kept = values.stored, values.kept
     row: FloatArray
     row = kept.values[kept.slot_of[column]] if column < stored else values.block[column - stored]
@@ -143,8 +134,8 @@ def gather(
 ) -> None:
     """out[m - start] = k(x_p, x_m) for the members m from start to stop.
 
-    row_p: `kernel_row` of p's column, which a sweep takes once: counting references to it for each
-    stretch cost a third of a full set's time.
+    row_p: `kernel_row` of p's column, which a sweep takes once, because counting references to it
+        for each stretch took a third of a full set's time.
     """
     column = problem.column
     first, late = np.uint64(start), np.uint64(larger(start, smaller(stop, layout.old)))
@@ -152,7 +143,8 @@ def gather(
         out[m - first] = row_p[np.uint64(column[m])]
     stored, p_is_stored = values.stored, column[p] < values.stored
     for m in range(late, np.uint64(stop)):
-        # Among the block's samples the later one's row counts, as it will in the Gram matrix.
+        # Of two samples of the block the later one's row is read, as it will be from the Gram
+        # matrix.
         if column[m] < stored or (m <= np.uint64(p) and not p_is_stored):
             out[m - first] = row_p[column[m]]
         else:
@@ -163,9 +155,9 @@ def gather(
 def hessian_row(
     problem: Problem, values: KernelValues, layout: Layout, p: int, ridge: Ridge, row: Float64Array
 ) -> None:
-    """row[m] = A_pm = y_p y_m (k(x_p, x_m) + 1) + delta_pm / (2C) for all m (P1 eq. 3.7).
+    """row[m] = A_pm = y_p y_m (k(x_p, x_m) + 1) + delta_pm ridge_p for all m (P1 eq. 3.7).
 
-    With weights C is that of the member.
+    ridge_p is 1 / (2 C), divided by the weight of member p.
     """
     row_p = kernel_row(values, problem.column[p]).values
     gather(problem, values, layout, p, row_p, 0, problem.size[0], row)
@@ -180,7 +172,8 @@ def refresh(problem: Problem, parts: Iterable[KernelValues], ridge: Ridge) -> No
 
     This removes the rounding of thousands of updates.
 
-    parts: each member with weight has its row at hand in one of them.
+    parts: kernel values; each member with weight has its row at hand in exactly one of them.
+    ridge: of the problem.
     """
     n = problem.size[0]
     alpha, g, row = problem.alpha[:n], problem.gradient[:n], np.empty(n)

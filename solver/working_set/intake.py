@@ -1,4 +1,4 @@
-"""How the samples of a stream come into a working set: prepared, in blocks, into its store."""
+"""The intake of a working set: samples are prepared, and enter its store in blocks."""
 
 from collections.abc import Mapping
 from typing import Any, NamedTuple
@@ -18,23 +18,22 @@ from wolfstream.solver.working_set.store import FREE, Bounds, SampleStore, growt
 from wolfstream.solver.working_set.store_arrays import store_from_arrays, store_to_arrays
 
 
-class Arriving(NamedTuple):
-    """The n samples of a block, before and while it is learned.
-
-    codes: (n,) class numbers. inverse_weight: (n,) see `simplex.problem.Problem`. values: their
-    kernel values; see `BlockValues`. slots: (n,) those of samples that are stored already, else
-    FREE; None if no sample is.
-    """
+class IncomingBlock(NamedTuple):
+    """The n samples of a block, before and while it is learned."""
 
     rows: Rows
+    # (n,) class numbers.
     codes: NDArray[np.int64]
+    # (n,) 1 / weight (`simplex.problem.Problem`).
     inverse_weight: Float64Array
+    # As `BlockValues` computes them.
     values: KernelValues
+    # (n,) the slots of samples that are stored already, FREE for others; None if no sample is.
     slots: NDArray[np.int64] | None
 
     @property
     def column(self) -> NDArray[np.int64]:
-        """(n,) The column of each sample in `values`."""
+        """The column of each sample in `values`, (n,)."""
         used = self.values.used
         new_slots = np.arange(used, used + len(self.codes))
         return (
@@ -43,9 +42,12 @@ class Arriving(NamedTuple):
 
 
 class Intake:
-    """The store of a working set, which the first rows make, and the blocks that come to it.
+    """Makes the blocks of a stream, and the store that the first rows open.
 
-    origin: the first row, which is subtracted from all rows (`rows.matrix.origin_of`).
+    `origin` is the first row, which is subtracted from all rows (`rows.matrix.origin_of`).
+
+    kernel, precision: of kernel values.
+    bounds: of the store.
 
     Raises ValueError for a bound below two samples.
     """
@@ -59,7 +61,7 @@ class Intake:
 
     @property
     def begun(self) -> bool:
-        """Whether the first rows have come."""
+        """Whether the store is open."""
         return self._store is not None
 
     @property
@@ -75,9 +77,11 @@ class Intake:
         return self._values.nbytes + (self._store.nbytes if self._store else 0)
 
     def growth(self, samples: int, block: int, width: int) -> int:
-        """Return the most bytes that so many more samples can add, of rows of this width.
+        """Return the most bytes that further samples can add.
 
+        samples: their number.
         block: how many of them come at a time.
+        width: the features of a row.
         """
         stored = samples + (self._store.used if self._store else 0)
         if self.bounds.max_size is not None:
@@ -89,7 +93,7 @@ class Intake:
         return store_bytes + self._values.growth(block, stored)
 
     def open_for(self, X: Matrix) -> bool:
-        """Make the store for rows like these, if they are the first; returns whether they are.
+        """Open the store for rows like these unless it is open; returns whether it was opened.
 
         Raises TypeError for sparse rows after dense ones, or dense after sparse.
         """
@@ -102,7 +106,10 @@ class Intake:
         return first
 
     def prepared(self, X: Matrix, inverse_weight: Float64Array | None = None) -> Rows:
-        """Return rows prepared for kernel values. inverse_weight: see `prepare_weighted`."""
+        """Return rows prepared for kernel values.
+
+        inverse_weight: (n,) for `prepare_weighted`; None if all weights are 1.
+        """
         assert self.origin is not None
         rows = prepare_rows(self.kernel, X, self.origin, *self.precision)
         if inverse_weight is None:
@@ -118,24 +125,33 @@ class Intake:
         *,
         weighed: bool = True,
         in_place: bool = False,
-    ) -> Arriving:
-        """Return a block of rows with their kernel values, which the next block's overwrite.
+    ) -> IncomingBlock:
+        """Return a block with its kernel values, which those of the next block overwrite.
 
-        entered: their `SampleStore.entered` numbers, of those that may be stored already.
-        weighed: whether an inverse weight may differ from 1. in_place: as of `BlockValues.of`.
+        X: (n, d) rows.
+        codes: (n,) class numbers.
+        inverse_weight: (n,) 1 / weight.
+        entered: (n,) the `SampleStore.entered` numbers of samples that may be stored already; None
+            if no sample is.
+        weighed: whether an inverse weight may differ from 1.
+        in_place: as of `BlockValues.compute`.
         """
         rows = self.prepared(X, inverse_weight if weighed else None)
-        values = self._values.of(rows, self.store, in_place=in_place)
+        values = self._values.compute(rows, self.store, in_place=in_place)
         slots = None if entered is None else self.store.slots_of_entered(entered)
-        return Arriving(rows, codes, inverse_weight, values, slots)
+        return IncomingBlock(rows, codes, inverse_weight, values, slots)
 
     def keep(
-        self, block: Arriving, admitted: NDArray[np.bool_], numbers: NDArray[np.int64]
+        self, block: IncomingBlock, admitted: NDArray[np.bool_], numbers: NDArray[np.int64]
     ) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
         """Store the admitted samples of a block that are not stored yet.
 
-        numbers: (n,) as of `SampleStore.number`. Returns the places of those in the block, and the
-        slots of all, FREE of those without.
+        block: of n samples.
+        admitted: (n,) which samples are.
+        numbers: (n,) the samples' numbers in the stream (`SampleStore.number`).
+
+        Returns the indices in the block of the newly stored samples, and the slots of all samples,
+        (n,), FREE where a sample is not stored.
         """
         n = len(admitted)
         if block.slots is None:
@@ -153,7 +169,7 @@ class Intake:
         return new, slots
 
     def longest_block(self, seen: int) -> int:
-        """Return the most samples of the next block, which ends before the next eviction point.
+        """Return the most samples of the next block, which ends at the next eviction point.
 
         seen: the number of samples before it.
         """
@@ -176,7 +192,7 @@ class Intake:
     def restore(self, state: Mapping[str, NDArray[Any]], added: int) -> bool:
         """Continue from a state, without kernel values yet; returns whether it has samples.
 
-        added: the number of samples that were ever stored.
+        added: how many samples were ever stored.
         """
         if "origin" not in state:
             return False

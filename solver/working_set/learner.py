@@ -17,11 +17,11 @@ from wolfstream.solver.kernels.functions import Kernel
 from wolfstream.solver.rows.matrix import Matrix, n_rows, take_rows
 from wolfstream.solver.simplex.problem_arrays import problems_to_arrays
 from wolfstream.solver.working_set.answers import (
-    Absorbed,
     BlockTrace,
-    answers_of,
+    SetAnswers,
+    block_answers,
     join_answers,
-    nothing_absorbed,
+    no_answers,
 )
 from wolfstream.solver.working_set.blocks import BLOCK_ROWS, block_end
 from wolfstream.solver.working_set.class_pairs import ClassPairs
@@ -42,23 +42,24 @@ class WorkingSet:
 
     kernel: with a number as gamma.
     C: the ridge of the dual is 1/(2C), for class c 1/(2 C class_weight[c]).
+    algorithm: "sfw", or "msfw" with away steps.
     corrective_steps: the most swaps after each of P1's own steps; with 0 the algorithm is exactly
         P1's. Two follow for a sample in the set, more only while the set's duality gap exceeds
         q / 2, where noisy labels keep it (`sfw.walk`).
     max_size: the bound on the number of stored samples, None for no bound. After each
         max_size // 32 samples, a set within that distance of its bound evicts samples
         (`working_set.eviction`), so that the bound holds for blocks of any length.
-    dtype: the type of kernel values; by default that of `precision_for` the ridge.
-    class_weight: see `ridges.Ridges`.
-    largest_weight: the largest weight of a sample that may come, for the precision. In single
+    dtype: the type of kernel values; None for that of `precision_for` the ridge.
+    class_weight: weights > 0 by class number (`ridges.Ridges`).
+    gram_bytes_max: a bound on the bytes of kernel values. If the square matrix of all samples would
+        be larger, the rows that were used last are kept, and others are computed when a step needs
+        them.
+    largest_weight: the largest weight that a sample may have, for the precision. In single
         precision C times a sample's weight counts as 4,096 at most: a smaller ridge would be
         lost in the rounding of kernel values.
-    gram_bytes_max: a bound on the bytes of kernel values. A set that is larger than the square
-        matrix of this many bytes keeps the rows that were used last, and computes others when a
-        step asks for them.
-    coupled: whether scores, of which probabilities are made, couple the margins of all pairs
-        (`pairs.coupled_scores`), or are the decisions: of two classes as small as the weights of
-        a large set are, of more a count of pairs.
+    coupled: whether scores, from which probabilities are computed, couple the margins of all pairs
+        (`pairs.coupled_scores`), or are the decisions. With two classes these are as small as the
+        weights of a large set, with more they count pairs.
 
     Raises ValueError for a bound below two samples and for weights that are not above zero.
     """
@@ -112,9 +113,11 @@ class WorkingSet:
         return self._intake.nbytes + (0 if self._pairs is None else self._pairs.nbytes)
 
     def growth(self, samples: int, block: int, width: int) -> int:
-        """Return the most bytes that so many more samples can add, of rows of this width.
+        """Return the most bytes that further samples can add.
 
+        samples: their number.
         block: how many of them come at a time.
+        width: the features of a row.
         """
         pair_bytes = 0
         if self._pairs is not None and not self.store.keeps_values:
@@ -133,25 +136,27 @@ class WorkingSet:
         codes: NDArray[np.int64],
         entered: NDArray[np.int64] | None = None,
         weight: Float64Array | None = None,
-    ) -> Absorbed:
-        """Learn (n, d) finite rows with class numbers (n,), strictly in order; none change nothing.
+    ) -> SetAnswers:
+        """Learn n >= 0 samples, strictly in order.
 
-        A new class must have the next number. The result does not depend on the division of a
-        stream into calls, up to the rounding of matrix products of different shapes, nor on the
-        width of sparse rows, which may change. Raises TypeError for sparse rows after dense ones,
-        or dense after sparse.
+        The result does not depend on the division of a stream into calls, up to the rounding of
+        matrix products of different shapes, nor on the width of sparse rows, which may change.
 
-        entered: in a further pass over the same rows the last pass's `Absorbed.entered`, no
-            number twice in a call. Rows that are still in the set take their steps and are not
-            stored again.
-        weight: (n,) how much each sample counts, > 0; None if all count 1.
+        X: (n, d) finite rows.
+        codes: (n,) int64 class numbers; a new class must have the next number.
+        entered: (n,) int64, in a further pass over the same rows the last pass's
+            `SetAnswers.entered`, no number twice in a call; None in the first. Rows that are still
+            in the set take their steps and are not stored again.
+        weight: (n,) float64 sample weights > 0; None if all are 1.
+
+        Raises TypeError for sparse rows after dense ones, or dense after sparse.
         """
         if not len(codes):
-            return nothing_absorbed(self.n_classes)
+            return no_answers(self.n_classes)
         if self._intake.open_for(X):
             self._open_pairs().meet(self.n_classes)
         n_classes = max(self.n_classes, int(codes.max()) + 1)
-        answers: list[Absorbed] = []
+        answers: list[SetAnswers] = []
         start = 0
         while start < len(codes):
             if self.max_size is not None and self._intake.at_eviction_point(self.seen):
@@ -161,9 +166,9 @@ class WorkingSet:
             rows = take_rows(X, part)
             block_weight = None if weight is None else weight[part]
             stored_as = None if entered is None else entered[part]
-            # The trace of a block is let go before the next one.
+            # Traces are large, so that this one is freed before the next block.
             trace = self._absorb_block(rows, codes[part], stored_as, block_weight)
-            answers.append(answers_of(trace, n_classes, coupled=self.coupled))
+            answers.append(block_answers(trace, n_classes, coupled=self.coupled))
             del trace
             start = stop
         return join_answers(answers)
@@ -175,13 +180,15 @@ class WorkingSet:
         alpha: Float64Array,
         weight: Float64Array | None = None,
     ) -> None:
-        """Continue from a solution found elsewhere, as if its samples had been learned here.
+        """Continue from a given solution, as if its samples had been learned here.
 
-        X, codes: its n support vectors, of classes 0, 1, ... alpha: (pairs, n) weights >= 0 that
-        sum to one for each pair of classes (`simplex.pairs.pairs_of`). weight: as in `absorb`.
+        X: (n, d) its support vectors.
+        codes: (n,) their class numbers.
+        alpha: (pairs, n) weights >= 0 that sum to one for each pair of classes
+            (`simplex.pairs.pairs_of`).
+        weight: (n,) sample weights > 0; None if all are 1.
 
-        Raises RuntimeError if the set holds samples, and ValueError for more samples than it may
-        hold.
+        Raises RuntimeError if the set holds samples, and ValueError for more than `max_size`.
         """
         count = n_rows(X)
         if self._intake.begun:
@@ -218,12 +225,15 @@ class WorkingSet:
         )
 
     def summary(self, view: WorkingSetView) -> Summary:
-        """Return sizes and costs. view: of the present model."""
+        """Return sizes and costs.
+
+        view: of the present model.
+        """
         steps, nbytes = self.corrective_steps, self.nbytes
         return summary_of(self.store, self.pairs, steps, view.n_support, nbytes)
 
     def _open_pairs(self) -> ClassPairs:
-        """Begin with the problems of a store that is new."""
+        """Make the pairs over the new store."""
         self._pairs = ClassPairs(self.kernel, self.store, self.ridges, self._intake.bounds)
         return self._pairs
 
@@ -234,7 +244,7 @@ class WorkingSet:
         entered: NDArray[np.int64] | None,
         weight: Float64Array | None,
     ) -> BlockTrace:
-        """Learn a block, of whose samples only the first may be of a new class."""
+        """Learn a block, in which only the first sample may be of a new class."""
         n, pairs, met = len(codes), self.pairs, int(codes[0]) + 1
         first = self.n_classes
         if met > first:

@@ -1,8 +1,8 @@
-"""One working set whose widths follow the stream, of the sets that learned parts of it.
+"""Merging the working sets with automatic widths that learned parts of a stream into one.
 
-The parts are taken for samples that came in turn: sample t of a part with n_k samples came after
-the share (t + 1/2) / n_k of all. So a member stands where it would stand in a set that had seen all
-samples, and a horizon is that of the part, times the number of samples for each of its own.
+The parts are assumed to have learned in parallel: sample t of a part with n_k samples came after
+the share (t + 1/2) / n_k of all samples. So a member gets the time that it would have in a set that
+had seen all samples, and the horizon is that of the part times (all samples) / n_k.
 """
 
 from collections.abc import Sequence
@@ -18,31 +18,39 @@ from wolfstream.solver.working_set.width_search import NEVER
 
 
 def merge_widths(
-    merged: AutoWidths, each: Sequence[AutoWidths], places: Sequence[NDArray[np.int64]]
+    merged: AutoWidths, each: Sequence[AutoWidths], class_codes: Sequence[NDArray[np.int64]]
 ) -> None:
-    """Have a set without samples go on from all sets, with the widths of that with most samples.
+    """Let a set without samples continue from all sets.
 
-    places: for each set, the numbers in the merged one of the classes that it has met.
+    It has gamma and the horizon of the set with the most samples.
+
+    merged: the set without samples, which is changed.
+    each: the sets.
+    class_codes: for each set, the numbers in the merged one of the classes that it has met.
     """
     seen = [part.seen for part in each]
     total, most = sum(seen), int(np.argmax(seen))
     gamma, horizon, _ = each[most].widths
     widths = Widths(gamma, min(NEVER, horizon * total / seen[most]), total)
-    classes = 1 + max(int(numbers.max()) for numbers in places)
+    classes = 1 + max(int(codes.max()) for codes in class_codes)
     supports = []
     for k, part in enumerate(each):
         if seen[k]:
-            support = renumbered(support_of(part.learner), places[k], classes)
-            supports.append(_timed_anew(support, part.widths, widths, seen, k))
-    learner = merged.built(gamma)
+            support = renumbered(support_of(part.learner), class_codes[k], classes)
+            supports.append(_retimed(support, part.widths, widths, seen, k))
+    learner = merged.new_set(gamma)
     unite(learner, supports, classes)
-    merged.go_on_from(learner, widths, _joined_past(each, places, seen))
+    merged.go_on_from(learner, widths, _joined_past(each, class_codes, seen))
 
 
-def turns(time: NDArray[np.int64], part: int, seen: Sequence[int]) -> NDArray[np.int64]:
-    """Return the numbers, among all samples, of samples `time` (n,) of a part.
+def interleaved(time: NDArray[np.int64], part: int, seen: Sequence[int]) -> NDArray[np.int64]:
+    """Return the numbers, among all samples, of samples of one part.
 
-    seen: how many samples each part has. The numbers of all samples of all parts are 0, 1, 2, ...
+    The numbers of all samples of all parts are 0, 1, 2, ...
+
+    time: (n,) the samples' numbers within the part.
+    part: its index in `seen`.
+    seen: how many samples each part has.
     """
     number = time.copy()
     for other, count in enumerate(seen):
@@ -56,26 +64,26 @@ def turns(time: NDArray[np.int64], part: int, seen: Sequence[int]) -> NDArray[np
     return number
 
 
-def _timed_anew(
+def _retimed(
     support: Support, former: Widths, widths: Widths, seen: Sequence[int], part: int
 ) -> Support:
     assert not isinstance(support.X, SparseRows)
-    time = turns(former.times(support.X), part, seen)
+    time = interleaved(former.times(support.X), part, seen)
     return support._replace(X=widths.timed(support.X[:, :-1], time))
 
 
 def _joined_past(
-    each: Sequence[AutoWidths], places: Sequence[NDArray[np.int64]], seen: Sequence[int]
+    each: Sequence[AutoWidths], class_codes: Sequence[NDArray[np.int64]], seen: Sequence[int]
 ) -> Past:
     parts = [(k, part.past.samples()) for k, part in enumerate(each) if seen[k]]
-    time = np.concatenate([turns(samples[0], k, seen) for k, samples in parts])
+    time = np.concatenate([interleaved(samples[0], k, seen) for k, samples in parts])
     order = np.argsort(time)
     past = Past()
     arrays = {
         "seen": np.array([sum(seen)], np.int64),
         "time": time[order],
         "X": np.concatenate([samples[1] for _, samples in parts])[order],
-        "codes": np.concatenate([places[k][samples[2]] for k, samples in parts])[order],
+        "codes": np.concatenate([class_codes[k][samples[2]] for k, samples in parts])[order],
         "weight": np.concatenate([samples[3] for _, samples in parts])[order],
     }
     past.restore("", arrays)

@@ -13,27 +13,26 @@ from wolfstream.solver.arrays import Float64Array
 from wolfstream.solver.compiled import compiled, inner, larger
 from wolfstream.solver.simplex.problem import CURVATURE_ROUNDING, Problem
 
-_OF_MEMBERS = ("alpha", "gradient", "sign", "column", "diagonal", "inverse_weight")
-_OF_PROBLEMS = ("q", "size", "steps", "indefinite")
+# The fields of `Problem` with an entry for each member, and those with one for the problem.
+_MEMBER_FIELDS = ("alpha", "gradient", "sign", "column", "diagonal", "inverse_weight")
+_PROBLEM_FIELDS = ("q", "size", "steps", "indefinite")
 _FIRST_ROOM = 64
 
 
 class PairArrays(NamedTuple):
-    """The fields of P problems (`simplex.problem.Problem`) one after another.
+    """The fields of P problems (`simplex.problem.Problem`) one after another."""
 
-    first, room: (P,) problem i has the places [first, first + room) of its members' fields.
-    alpha, gradient, sign, column, diagonal, inverse_weight: (places,).
-    q, size, steps, indefinite: (P,).
-    """
-
+    # (P,) problem i has the entries [first, first + room) of the members' fields.
     first: NDArray[np.int64]
     room: NDArray[np.int64]
+    # The members' fields, (sum of room,) each.
     alpha: Float64Array
     gradient: Float64Array
     sign: Float64Array
     column: NDArray[np.int64]
     diagonal: Float64Array
     inverse_weight: Float64Array
+    # The problems' fields, (P,) each.
     q: Float64Array
     size: NDArray[np.int64]
     steps: NDArray[np.int64]
@@ -84,12 +83,12 @@ class PairProblems(Sequence[Problem]):
 
     @property
     def longest(self) -> int:
-        """The room of the problem that has most."""
+        """The room of the problem with most room."""
         return int(self.arrays.room.max(initial=0))
 
     @property
     def indefinite(self) -> bool:
-        """Whether an A has turned out not to be positive semidefinite; `simplex.problem`."""
+        """Whether the A of a problem is known not to be positive semidefinite."""
         if self.arrays.indefinite.any():
             return True
         negative = np.flatnonzero(self.arrays.q < 0.0)
@@ -108,7 +107,10 @@ class PairProblems(Sequence[Problem]):
         return bool((self.arrays.size + n > self.arrays.room).any())
 
     def reserve(self, added: NDArray[np.int64]) -> None:
-        """Make room for more members of each problem. added: (P,) how many."""
+        """Make room for more members of each problem.
+
+        added: (P,) how many.
+        """
         needed = self.arrays.size + added
         if np.any(needed > self.arrays.room):
             room = np.where(
@@ -120,12 +122,12 @@ class PairProblems(Sequence[Problem]):
             _copy_all(old, self.arrays)
 
     def _copy(self, problems: Sequence[Problem], since: int) -> None:
-        """Copy problems to the places from number `since` on."""
+        """Copy problems to those from number `since` on."""
         for i, old in enumerate(problems):
             n, new = old.size[0], self[since + i]
-            for field in _OF_MEMBERS:
+            for field in _MEMBER_FIELDS:
                 getattr(new, field)[:n] = getattr(old, field)[:n]
-            for field in _OF_PROBLEMS:
+            for field in _PROBLEM_FIELDS:
                 getattr(new, field)[0] = getattr(old, field)[0]
 
 
@@ -141,16 +143,16 @@ def _room(problem: Problem) -> int:
 def _arrays_for(room: NDArray[np.int64]) -> PairArrays:
     """Return arrays of problems without members."""
     ends = np.cumsum(room)
-    places, count = int(ends[-1]) if len(room) else 0, len(room)
+    entries, count = int(ends[-1]) if len(room) else 0, len(room)
     return PairArrays(
         first=ends - room,
         room=room,
-        alpha=np.zeros(places),
-        gradient=np.zeros(places),
-        sign=np.zeros(places),
-        column=np.zeros(places, np.int64),
-        diagonal=np.zeros(places),
-        inverse_weight=np.ones(places),
+        alpha=np.zeros(entries),
+        gradient=np.zeros(entries),
+        sign=np.zeros(entries),
+        column=np.zeros(entries, np.int64),
+        diagonal=np.zeros(entries),
+        inverse_weight=np.ones(entries),
         q=np.zeros(count),
         size=np.zeros(count, np.int64),
         steps=np.zeros(count, np.int64),
@@ -176,9 +178,12 @@ def _copy_all(old: PairArrays, new: PairArrays) -> None:
 
 @compiled
 def enter_slots(pairs: PairArrays, stored: int, slot_of: NDArray[np.int64]) -> None:
-    """Replace the block columns, from `stored` on, of newly stored members by their slots.
+    """Replace the block columns of newly stored members by their slots.
 
-    slot_of: (B,) the slot of each sample of the block, whose members are the last of a problem.
+    These members are the last of a problem.
+
+    stored: the column of the block's first sample.
+    slot_of: (B,) the slot of each sample of the block.
     """
     for i in range(len(pairs.size)):
         end = pairs.first[i] + pairs.size[i]

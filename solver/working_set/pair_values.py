@@ -1,6 +1,6 @@
-"""The kernel values that the steps of all pairs read: one matrix for all, or each pair its own.
+"""The kernel values that the steps of all pairs read: one matrix for all, or one for each pair.
 
-Both ways have the same methods, so that only `class_pairs` knows that there are two.
+Both have the same methods, so that only `class_pairs` knows that there are two.
 """
 
 from typing import Any, Protocol
@@ -15,16 +15,17 @@ from wolfstream.solver.working_set.eviction import evict
 from wolfstream.solver.working_set.foresight import likely_slots
 from wolfstream.solver.working_set.hessian import KernelValues, Ridge, refresh
 from wolfstream.solver.working_set.pair_problems import PairArrays, PairProblems
-from wolfstream.solver.working_set.sfw import PLACES, Scratch
-from wolfstream.solver.working_set.square_eviction import evict_placed
+from wolfstream.solver.working_set.sfw import PROGRESS_SIZE, Scratch
+from wolfstream.solver.working_set.square_eviction import evict_from_squares
 from wolfstream.solver.working_set.square_walk import walk_squares
 from wolfstream.solver.working_set.squares import PairSquares
 from wolfstream.solver.working_set.store import SampleStore
 
 
 class PairValues(Protocol):
-    """Kernel values of all problems' members. shared: whether they are the store's."""
+    """Kernel values of all problems' members."""
 
+    # Whether they are the store's.
     shared: bool
 
     @property
@@ -32,9 +33,9 @@ class PairValues(Protocol):
         """The bytes of kernel values outside the store."""
 
     def reserve(self, sizes: NDArray[np.int64]) -> bool:
-        """Make room for so many members of each problem, (P,); returns whether the bound allows it.
+        """Make room for members; returns whether the bound of memory allows it.
 
-        The problems have that room already.
+        sizes: (P,) how many members of each problem. The problems have that room already.
         """
 
     def walk(
@@ -62,7 +63,7 @@ class PairValues(Protocol):
 
 
 class SharedValues:
-    """Those of all stored samples, in the store's one matrix or some of its rows.
+    """Kernel values of all stored samples, in the store's one matrix or some of its rows.
 
     Rows that the store does not keep are computed when a step reads them.
     """
@@ -74,7 +75,7 @@ class SharedValues:
         self._store = store
 
     def reserve(self, _sizes: NDArray[np.int64]) -> bool:
-        """Do nothing: the store makes room for those samples that it gets."""
+        """Do nothing: the store makes room as it gets samples."""
         return True
 
     def walk(
@@ -87,7 +88,7 @@ class SharedValues:
         scratch: Scratch,
     ) -> None:
         """See `PairValues`."""
-        store, progress = self._store, np.zeros(PLACES, np.int64)
+        store, progress = self._store, np.zeros(PROGRESS_SIZE, np.int64)
         if store.some_rows:
             store.fetch(likely_slots(pairs, values, block, rules))
         while (column := walk_all(pairs, values, block, rules, traces, scratch, progress)) >= 0:
@@ -112,7 +113,9 @@ class SharedValues:
 
 
 class OwnSquares:
-    """Those of each pair's members, in a square of its own (`squares`); the store keeps none.
+    """Kernel values of each pair's members, in a square of its own (`squares`).
+
+    The store then keeps none.
 
     nbytes_max: the most bytes of kernel values.
     """
@@ -135,7 +138,7 @@ class OwnSquares:
         return self.squares.reserve(sizes)
 
     def compute(self, problems: PairProblems, since: int) -> bool:
-        """Compute the squares of problems from number `since` on; returns as `reserve` does."""
+        """Compute the squares of problems `since`, `since` + 1, ...; returns as `reserve` does."""
         return self.squares.compute(self._store.used_rows(), problems, since)
 
     def walk(
@@ -152,8 +155,8 @@ class OwnSquares:
 
     def refresh(self, problems: PairProblems, i: int, ridge: Ridge) -> None:
         """See `PairValues`."""
-        placed, values = self.squares.part(problems[i], i)
-        refresh(placed, [values], ridge)
+        problem, values = self.squares.as_block(problems[i], i)
+        refresh(problem, [values], ridge)
 
     def evict(
         self,
@@ -163,4 +166,4 @@ class OwnSquares:
         max_size: int,
     ) -> None:
         """See `PairValues`."""
-        evict_placed(self._store, pairs, self.squares.arrays, classes, ridges, max_size)
+        evict_from_squares(self._store, pairs, self.squares.arrays, classes, ridges, max_size)

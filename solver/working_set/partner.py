@@ -1,4 +1,4 @@
-"""The partner of a swap: the member that gives its weight to the best one.
+"""The partner of a swap: the member whose weight goes to the best member.
 
 Loops count with unsigned numbers, as those of `sweep` do.
 """
@@ -15,7 +15,7 @@ from wolfstream.solver.working_set.sweep import STRETCH, Ends, Members, diagonal
 
 # Gains of swaps that differ by less than this share of themselves are equal.
 TIE = 1e-8
-# The least d'Ad, which rounding may have made zero or negative.
+# Replaces a d'Ad that rounding has made zero or negative.
 _FLAT = 1e-300
 
 
@@ -24,7 +24,7 @@ def best_partner(members: Members, ends: Ends) -> int:
     """Return the member whose swap with `ends.best` lowers q most, `ends.worst` if none does.
 
     This is the second order choice of Fan, Chen and Lin 2005, section 3 (LIBSVM's), with the
-    step clipped at alpha_m. Gains closer than 1e-8 of themselves are equal.
+    step clipped at alpha_m. Of gains within 1e-8 of the largest the first counts.
     """
     problem, values, layout = members.problem, members.values, members.layout
     n, best, near = problem.size[0], ends.best, members.buffer[0]
@@ -53,17 +53,24 @@ def best_partner(members: Members, ends: Ends) -> int:
 class Swaps(NamedTuple):
     """The common terms of the gains of all swaps to one vertex."""
 
+    # The vertex's gradient, sign, and A on the diagonal.
     g_best: float
     y_best: float
     diagonal: float
+    # A member's ridge is ridge + ridge_slope * sign, divided by its weight.
     ridge: float
     ridge_slope: float
+    # The rise below which gradients are equal.
     tie: float
 
 
 @inner
 def swaps_to(problem: Problem, ridge: Ridge, g: float, y: float, diagonal: float) -> Swaps:
-    """Return the terms of swaps to a vertex of this gradient, sign and A on the diagonal."""
+    """Return the terms of swaps to a vertex.
+
+    ridge: of the problem.
+    g, y, diagonal: the vertex's gradient, sign, and A on the diagonal.
+    """
     mean, slope = 0.5 * (ridge.plus + ridge.minus), 0.5 * (ridge.plus - ridge.minus)
     return Swaps(g, y, diagonal, mean, slope, tie_width(problem))
 

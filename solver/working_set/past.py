@@ -11,7 +11,7 @@ from wolfstream.solver.rows.sample_weights import Weights, as_numbers
 
 RECENT = 512
 EARLIER = 512
-# With so much room, what is kept need not be thinned out with every call.
+# Twice the samples that must be kept, so that thinning out, which copies all, is rare.
 MOST_KEPT = 2 * (RECENT + EARLIER)
 _LARGEST_STRIDE = 16
 
@@ -26,7 +26,7 @@ class Past:
     def __init__(self) -> None:
         self.seen = 0
         self._held = 0
-        # Places beyond those that are held are to be written.
+        # Only the first `_held` entries of these arrays are written.
         self._time: NDArray[np.int64] = np.empty(0, np.int64)
         self._X: Float64Array = np.empty((0, 0))
         self._codes: NDArray[np.int64] = np.empty(0, np.int64)
@@ -34,20 +34,25 @@ class Past:
 
     @property
     def nbytes(self) -> int:
-        """The bytes of what is kept, and of the room for more."""
+        """The bytes of the arrays, with their spare capacity."""
         return self._time.nbytes + self._X.nbytes + self._codes.nbytes + self._weight.nbytes
 
     @property
     def columns(self) -> int:
-        """The numbers of a row; 0 before the first one."""
+        """The features of a row; 0 before the first row."""
         return int(self._X.shape[1])
 
     def add(self, X: Float64Array, codes: NDArray[np.int64], weight: Weights = None) -> None:
-        """Add rows (n, d) float64 with class numbers (n,) and sample weights."""
-        at_once, n = MOST_KEPT - RECENT - EARLIER, len(codes)
+        """Append samples.
+
+        X: (n, d) float64.
+        codes: (n,) int64 class numbers.
+        weight: (n,) sample weights; None if all are 1.
+        """
+        most_at_once, n = MOST_KEPT - RECENT - EARLIER, len(codes)
         weights = as_numbers(weight, n)
-        for start in range(0, n, at_once):
-            part = slice(start, start + at_once)
+        for start in range(0, n, most_at_once):
+            part = slice(start, start + most_at_once)
             self._add(X[part], codes[part], weights[part])
 
     def _add(self, X: Float64Array, codes: NDArray[np.int64], weight: Float64Array) -> None:
@@ -61,7 +66,11 @@ class Past:
         self.seen += n
 
     def samples(self) -> tuple[NDArray[np.int64], Float64Array, NDArray[np.int64], Float64Array]:
-        """Copies of samples' numbers (from 0), rows, class numbers and weights, oldest first."""
+        """Return copies of the kept samples, oldest first.
+
+        They are the samples' numbers in the stream, from 0, (n,); the rows (n, d); class numbers
+        (n,); and weights (n,).
+        """
         before = max(self.seen - RECENT, 0)
         stride = 1
         while stride < _LARGEST_STRIDE and before > EARLIER * stride:
@@ -71,13 +80,13 @@ class Past:
         kept = np.flatnonzero((time >= before) | earlier)
         return time[kept], self._X[kept], self._codes[kept], self._weight[kept]
 
-    def relabel(self, places: NDArray[np.int64], since: int) -> None:
-        """Give samples of before number `since` the classes places[code]."""
+    def relabel(self, permutation: NDArray[np.int64], since: int) -> None:
+        """code <- permutation[code] for the samples before number `since`."""
         early = np.flatnonzero(self._time[: self._held] < since)
-        self._codes[early] = places[self._codes[early]]
+        self._codes[early] = permutation[self._codes[early]]
 
     def _make_room(self, n: int, width: int) -> None:
-        """Drop what need not be kept, and make room for n samples more."""
+        """Drop what need not be kept, and allocate room for n more samples."""
         kept = self.samples()
         needed = len(kept[0]) + n
         capacity = max(needed, min(2 * needed, MOST_KEPT))
@@ -89,7 +98,7 @@ class Past:
             self._time[part], self._X[part], self._codes[part], self._weight[part] = kept
 
     def state(self, prefix: str) -> dict[str, NDArray[Any]]:
-        """Return the arrays that `restore` needs, under names that begin with the prefix."""
+        """Return the arrays that `restore` needs; their names begin with the prefix."""
         time, X, codes, weight = self.samples()
         seen = np.array([self.seen], np.int64)
         arrays = {"seen": seen, "time": time, "X": X, "codes": codes}
@@ -98,7 +107,7 @@ class Past:
         return {f"{prefix}{name}": array for name, array in arrays.items()}
 
     def restore(self, prefix: str, state: Mapping[str, NDArray[Any]]) -> None:
-        """Continue from a state."""
+        """Continue from what `state` returned for the same prefix."""
         self.seen = int(state[f"{prefix}seen"][0])
         time, X, codes = (np.array(state[f"{prefix}{name}"]) for name in ("time", "X", "codes"))
         self._time, self._X, self._codes, self._held = time, X, codes, len(time)

@@ -20,30 +20,29 @@ from wolfstream.solver.simplex.pairs import (
 from wolfstream.solver.working_set.view import WorkingSetView
 
 _ROWS_AT_ONCE = 256
-# Fewer rows than this are summed one after another. Summing a stretch of rows at once pays from
-# about 24 rows on (5,000 members of one problem or 8,600 of 45); a single row takes twice as long.
+# Fewer rows than this are summed one after another. Summing many rows at once is faster from about
+# 24 rows on (5,000 members of one problem or 8,600 of 45); a single row takes twice as long.
 _FEW_ROWS = 24
 
 
-class Predicted(NamedTuple):
-    """A set's predictions for n rows.
+class SetPredictions(NamedTuple):
+    """A set's predictions for n rows."""
 
-    prediction: (n,) class numbers. decision: (n,) for two classes, positive for class 1; otherwise
-    (n, classes), how many pairs each class wins (`pairs.one_versus_one_scores`).
-    pairwise: (n, problems) the decisions of all pairs of classes; None where scores are decisions.
-    q: (problems,) as of `WorkingSetView`.
-    """
-
+    # (n,) class numbers.
     prediction: NDArray[np.int64]
+    # (n,) for two classes, positive for class 1; otherwise (n, classes), how many pairs each class
+    # wins (`pairs.one_versus_one_scores`).
     decision: Float64Array
+    # (n, problems) the decisions of all pairs of classes; None where the decisions are the scores.
     pairwise: Float64Array | None
+    # (problems,) as of `WorkingSetView`.
     q: Float64Array
 
     @property
     def scores(self) -> Float64Array | None:
-        """(n, classes) as `pairs.coupled_scores` has them; None where they are the decisions.
+        """Coupled scores (`pairs.coupled_scores`), (n, classes); None if the decisions are.
 
-        They are computed here, because most who ask for a prediction ask for nothing else.
+        They are computed only here, because most callers do not need them.
         """
         if self.pairwise is None:
             return None
@@ -51,39 +50,45 @@ class Predicted(NamedTuple):
 
 
 def predict(view: WorkingSetView, X: Matrix) -> tuple[NDArray[np.int64], Float64Array]:
-    """Return class numbers and decisions; see `predicted`."""
+    """Return the class numbers and decisions of `predicted`."""
     return predicted(view, X)[:2]
 
 
-def predicted(view: WorkingSetView, X: Matrix) -> Predicted:
-    """sum_i alpha_i y_i k(x_i, x) + b of (n, d) finite rows, and what follows of all pairs.
+def predicted(view: WorkingSetView, X: Matrix) -> SetPredictions:
+    """Return predictions from sum_i alpha_i y_i k(x_i, x) + b of each pair of classes.
+
+    X: (n, d) finite rows.
 
     Raises ValueError while fewer than two classes are known, and TypeError for sparse rows where
     dense ones were learned, or dense for sparse.
     """
     if view.n_classes < 2:
         raise ValueError("a prediction needs two classes")
-    # As in `decisions.Trace`, an indefinite kernel may have turned all signs.
+    # As in `decisions.Trace`: q < 0 means that an indefinite kernel has turned all signs.
     decision = pair_decisions(view, X)
     if (view.q < 0.0).any():
         decision *= np.where(view.q < 0.0, -1.0, 1.0)
     pairwise = decision if view.coupled else None
     if view.n_classes == 2:
         two = decision[:, 0]
-        return Predicted((two > 0.0).astype(np.int64), two, pairwise, view.q)
+        return SetPredictions((two > 0.0).astype(np.int64), two, pairwise, view.q)
     votes = one_versus_one_scores(_margins(decision, view.q), view.n_classes)
-    return Predicted(np.argmax(votes, axis=1), votes, pairwise, view.q)
+    return SetPredictions(np.argmax(votes, axis=1), votes, pairwise, view.q)
 
 
 def _margins(decision: Float64Array, q: Float64Array) -> Float64Array:
-    """(n, problems) decisions over the sizes of their problems' q."""
+    """decision / |q|, (n, problems)."""
     return np.asarray(decision / np.where(q != 0.0, np.abs(q), 1.0))
 
 
 def pair_decisions(view: WorkingSetView, X: Matrix) -> Float64Array:
-    """Return the decision values of all problems, (n, problems); raises TypeError as `predict`.
+    """Return the decision values of all problems, (n, problems).
 
-    Of narrow dense rows those of a row have the same bits alone and among others.
+    The decisions of a narrow dense row have the same bits alone and among other rows.
+
+    X: (n, d) finite rows.
+
+    Raises TypeError for sparse rows where dense ones were learned, or dense for sparse.
     """
     check_same_kind(view.rows.exact, X)
     decision = np.empty((n_rows(X), len(view.ends)))
@@ -94,7 +99,7 @@ def pair_decisions(view: WorkingSetView, X: Matrix) -> Float64Array:
         return decision
     dtype = view.rows.fast.dtype
     few = len(decision) < _FEW_ROWS
-    # For dense rows the product can write its values support vector by support vector for free.
+    # The product of dense rows can write its values support vector by support vector at no cost.
     order: Literal["C", "F"] = "C" if few or isinstance(X, SparseRows) else "F"
     shape = (min(_ROWS_AT_ONCE, len(decision)), len(view.rows.far))
     buffer = np.empty(shape, dtype, order)
@@ -112,12 +117,10 @@ def pair_decisions(view: WorkingSetView, X: Matrix) -> Float64Array:
 
 
 class Expansion(NamedTuple):
-    """What the decisions of single rows are computed from; the other fields are `WorkingSetView`'s.
-
-    rows: the stored ones.
-    """
+    """A view whose decisions are computed row by row."""
 
     rows: StoredRows
+    # These are fields of `WorkingSetView`.
     column: NDArray[np.int64]
     coefficient: Float64Array
     ends: NDArray[np.int64]
@@ -126,7 +129,7 @@ class Expansion(NamedTuple):
 
 
 def expansion_of(view: WorkingSetView) -> Expansion | None:
-    """Return a view for single rows; None if it decides on blocks of them only."""
+    """Return a view for single rows; None if its decisions are computed in blocks only."""
     rows = stored_rows(view.kernel, view.rows, view.origin, view.tolerance)
     if rows is None:
         return None
@@ -134,18 +137,18 @@ def expansion_of(view: WorkingSetView) -> Expansion | None:
 
 
 class VoteWork(NamedTuple):
-    """Reused memory of `vote_row`.
+    """Reused memory of `vote_row`."""
 
-    values: of the kernel. prepared: as of `row_values`. margin: (problems,).
-    """
-
+    # (rows,) kernel values.
     values: NDArray[np.float32]
+    # As of `row_values`.
     prepared: NDArray[np.float32]
+    # (problems,).
     margin: Float64Array
 
 
 def vote_work(expansion: Expansion) -> VoteWork:
-    """Return memory for the votes of a set."""
+    """Return memory for `vote_row`."""
     values = np.empty(len(expansion.rows.far), np.float32)
     prepared = np.empty(len(expansion.rows.operand), np.float32)
     return VoteWork(values, prepared, np.empty(len(expansion.q)))
@@ -153,7 +156,11 @@ def vote_work(expansion: Expansion) -> VoteWork:
 
 @inner
 def vote_row(expansion: Expansion, x: Float64Array, work: VoteWork, scores: Float64Array) -> None:
-    """Write a row's scores (classes,), as `Predicted.scores` has them."""
+    """Write `SetPredictions.scores` of one row.
+
+    x: (d,).
+    scores: (classes,) the result.
+    """
     margin, q = work.margin, expansion.q
     decide(expansion, x, work.values, work.prepared, margin)
     for pair in range(len(margin)):
@@ -182,7 +189,12 @@ def decide(
     prepared: NDArray[np.float32],
     out: Float64Array,
 ) -> None:
-    """Write the decisions (problems,) of a row. values, prepared: see `row_values`."""
+    """Write the decisions of a row.
+
+    x: (d,).
+    values, prepared: scratch, as of `row_values`.
+    out: (problems,) the decisions.
+    """
     row_values(expansion.rows, x, prepared, values)
     column, coefficient = expansion.column, expansion.coefficient
     sum_row(values, column, coefficient, expansion.ends, expansion.bias, out)
@@ -232,9 +244,10 @@ def _sum_members(
 ) -> None:
     """out[i, problem] = b + sum_m alpha_m y_m k(x_m, x_i) from values[column, i].
 
-    It goes member by member for all rows at once, so that each member adds to contiguous sums.
+    The loop over members is outside the loop over rows, so that each member adds to contiguous
+    sums.
 
-    total: scratch, as many sums as there are rows.
+    total: (n,) scratch.
     """
     n, start = out.shape[0], 0
     for problem in range(len(ends)):

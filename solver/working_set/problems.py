@@ -14,8 +14,11 @@ _FIRST_CAPACITY = 64
 def problems_of_class(code: int, store: SampleStore | None) -> list[Problem]:
     """Return the problems that a new class adds: one for each class before it.
 
-    The first two classes share one problem, which class 0 opens. The members of the others are the
-    stored samples of the earlier class, without weight.
+    The first two classes share one problem, which class 0 opens. Those of further classes have the
+    stored samples of the earlier class as members, without weight.
+
+    code: the number of the new class.
+    store: the stored samples; None if there are none.
     """
     if code < 2:
         return [empty_problem(_FIRST_CAPACITY)] if code == 0 else []
@@ -30,7 +33,11 @@ def _problem_of(store: SampleStore | None, code: int) -> Problem:
 
 
 def weightless_problem(store: SampleStore, slots: NDArray[np.int64], sign: Float64Array) -> Problem:
-    """Return a problem whose members are stored samples of these signs, without weight."""
+    """Return a problem whose members are stored samples without weight.
+
+    slots: (n,) of the members.
+    sign: (n,) their y.
+    """
     n = len(slots)
     problem = empty_problem(max(_FIRST_CAPACITY, n))
     problem.size[0] = n
@@ -47,9 +54,12 @@ def adopted_problem(
     alpha: Float64Array,
     ridge: Ridge,
 ) -> Problem:
-    """Return the problem of a pair at weights found elsewhere, with g and q computed from them.
+    """Return the problem of a pair at given weights, with g and q computed from them.
 
-    codes, alpha: (n,) those of the n stored samples.
+    pair: two class numbers, ascending.
+    codes: (n,) the class numbers of the n stored samples.
+    alpha: (n,) their weights, which sum to one.
+    ridge: of the pair.
     """
     members = np.flatnonzero(np.isin(codes, pair))
     n = len(members)
@@ -65,6 +75,6 @@ def positions(problem: Problem, slots: NDArray[np.int64], used: int) -> NDArray[
     slots: below `used`, or FREE.
     """
     n = int(problem.size[0])
-    position = np.full(used + 1, -1, np.int64)  # The last entry is that of FREE.
+    position = np.full(used + 1, -1, np.int64)  # FREE, which is -1, indexes the last entry.
     position[problem.column[:n]] = np.arange(n)
     return position[slots]

@@ -1,4 +1,4 @@
-"""The reasons for a prediction: the pulls of a set's members, and the gradients of its scores."""
+"""Explanations of predictions: the parts of a set's members, and the gradients of its scores."""
 
 from typing import NamedTuple
 
@@ -24,21 +24,26 @@ from wolfstream.solver.working_set.view import WorkingSetView
 class Pulls(NamedTuple):
     """The part of each member in the decision of one problem for a row.
 
-    decision = bias + sum of weight * kernel, positive for the class that is explained. slot: of the
-    members that have weight. bias: as of `WorkingSetView`.
+    decision = bias + sum of weight * kernel, positive for the class that is explained.
     """
 
     decision: float
+    # As of `WorkingSetView`, with the sign of `decision`.
     bias: float
+    # (n,) of the members that have weight.
     slot: NDArray[np.int64]
+    # (n,) alpha_i y_i, with the sign of `decision`.
     weight: Float64Array
+    # (n,) k(x_i, x).
     kernel: Float64Array
 
 
 def pulls(view: WorkingSetView, x: Matrix, wanted: int, other: int) -> Pulls:
-    """Return what speaks for class `wanted` against class `other` for one row x, dense or sparse.
+    """Return the members' parts in the decision for class `wanted` against class `other`.
 
-    Raises TypeError as `view.predict`.
+    x: one row, (1, d).
+
+    Raises TypeError for a sparse row where dense ones were learned, or dense for sparse.
     """
     check_same_kind(view.rows.exact, x)
     problem = max(wanted, other) * (max(wanted, other) - 1) // 2 + min(wanted, other)
@@ -56,14 +61,16 @@ def pulls(view: WorkingSetView, x: Matrix, wanted: int, other: int) -> Pulls:
 
 
 def score_gradient(view: WorkingSetView, x: Float64Array, direction: Float64Array) -> Float64Array:
-    """Return the gradient (d,) of sum_c direction_c score_c in a row x (d,).
+    """Return the gradient (d,) of sum_c direction_c score_c in x.
 
-    direction: (classes,). Scores are those of `view.Predicted` or, where it has none, of two
-    classes -f/2 and f/2 of the decision f, and of more counts of pairs, which are constant but
-    where a pair changes its mind.
+    Scores are those of `predictions.SetPredictions`. Where it has none they are -f/2 and f/2 of the
+    decision f with two classes, and `pairs.one_versus_one_scores` with more.
+
+    x: (d,).
+    direction: (classes,).
     """
     counts = np.diff(view.ends, prepend=0)
-    weight = view.coefficient * np.repeat(_of_problems(view, x, direction), counts)
+    weight = view.coefficient * np.repeat(_decision_gradient(view, x, direction), counts)
     slot_weight = np.zeros(len(view.rows.far))
     np.add.at(slot_weight, view.column, weight)
     held = np.flatnonzero(slot_weight)
@@ -71,16 +78,18 @@ def score_gradient(view: WorkingSetView, x: Float64Array, direction: Float64Arra
 
 
 def value_gradient(view: WorkingSetView, x: Float64Array) -> Float64Array:
-    """Return the gradient (d,) of the value that a set of numbers has at a row x (d,)."""
+    """Return the gradient (d,) of the value that a set for regression predicts at x (d,)."""
     members = take_rows(view.rows.exact, view.column)
     return expansion_gradient(view.kernel, members, view.coefficient, x)
 
 
-def _of_problems(view: WorkingSetView, x: Float64Array, direction: Float64Array) -> Float64Array:
-    """Return what each problem's decision counts in the sum, (problems,).
+def _decision_gradient(
+    view: WorkingSetView, x: Float64Array, direction: Float64Array
+) -> Float64Array:
+    """Return the derivatives of sum_c direction_c score_c in the problems' decisions, (problems,).
 
-    Of scores that count, votes_c + s_c / (3 (|s_c| + 1)), it is sum_c direction_c /
-    (3 (|s_c| + 1)^2) times the sign of class c in the problem, over |q|.
+    Of the scores votes_c + s_c / (3 (|s_c| + 1)) they are sum_c direction_c / (3 (|s_c| + 1)^2)
+    times the sign of class c in the problem, divided by |q|.
     """
     sign = _sign(view)
     if view.n_classes == 2 and not view.coupled:
@@ -96,7 +105,7 @@ def _of_problems(view: WorkingSetView, x: Float64Array, direction: Float64Array)
 
 
 def _row(view: WorkingSetView, x: Float64Array) -> Matrix:
-    """Return a row as the members are."""
+    """Return a row as a matrix of the members' kind, dense or sparse."""
     if not isinstance(view.rows.exact, SparseRows):
         return x[None]
     columns = np.flatnonzero(x)
@@ -104,5 +113,5 @@ def _row(view: WorkingSetView, x: Float64Array) -> Matrix:
 
 
 def _sign(view: WorkingSetView) -> Float64Array:
-    """-1 where an indefinite kernel has turned all signs of a problem, as `view.predict` has it."""
+    """-1 for problems whose signs an indefinite kernel has turned, otherwise 1; (problems,)."""
     return np.where(view.q < 0.0, -1.0, 1.0)

@@ -1,4 +1,4 @@
-"""The working set of numbers for a stream: targets in units of their own deviation (P1, P2)."""
+"""Regression of a stream by a working set, with targets in units of their deviation (P1, P2)."""
 
 from collections.abc import Mapping
 from typing import Any, NamedTuple
@@ -20,16 +20,16 @@ from wolfstream.solver.working_set.tube_steps import TubeRule
 from wolfstream.solver.working_set.view import WorkingSetView
 
 
-class ValuesAbsorbed(NamedTuple):
-    """The predictions for n samples just before each was learned, and the steps it caused.
+class ValueSetAnswers(NamedTuple):
+    """The predictions for n samples just before each was learned, and the steps it caused."""
 
-    prediction: (n,) targets; NaN of the first sample of all. step: (n,) kinds of P1's own steps.
-    admitted, entered: (n,), see `working_set.answers.Absorbed`.
-    """
-
+    # (n,) targets; NaN for the first sample of the stream.
     prediction: Float64Array
+    # (n,) as of `answers.SetAnswers`.
     admitted: NDArray[np.bool_]
+    # (n,) the kinds of P1's own steps.
     step: NDArray[np.int8]
+    # (n,) as of `answers.SetAnswers`.
     entered: NDArray[np.int64]
 
     @property
@@ -41,16 +41,17 @@ class ValuesAbsorbed(NamedTuple):
 class RegressionSet:
     """SFW or MSFW (P1) for targets, with an epsilon-insensitive squared loss.
 
-    What is learned is z = (y - centre) / unit, with the mean and the deviation of the stream's
-    first 128 targets: at 1, 2, 4, ..., 128 samples they are found from all of these, which are
+    The set learns z = (y - centre) / unit, with the mean and the deviation of the stream's first
+    128 targets: at 1, 2, 4, ..., 128 samples they are computed from all samples so far, which are
     learned again in order. C, epsilon, the objective and its gap are those of z.
 
-    kernel: with a number as gamma, positive semidefinite.
+    kernel: positive semidefinite, with a number as gamma.
     C: the cost of a squared deviation beyond the tube; the dual has the ridge 1 / (2 C).
     epsilon: half the width of the tube in which deviations cost nothing, >= 0.
     algorithm: with "sfw" P1's own step is one toward a vertex, with "msfw" it may be one away.
-    corrective_steps: the most steps after it, which end where the best gains next to nothing.
-    Other parameters: as of `working_set.learner.WorkingSet`.
+    corrective_steps: the most steps after P1's own one; they end once the best gains next to
+        nothing.
+    max_size, gram_bytes_max, largest_weight: as of `learner.WorkingSet`.
 
     Raises ValueError for a bound below two samples, and for a kernel that may be indefinite.
     """
@@ -71,9 +72,9 @@ class RegressionSet:
         self.kernel, self.C, self._largest_weight = kernel, C, largest_weight
         self._first = FirstSamples(TARGET_SAMPLES, settles_by_one=True)
         self.scale = TargetScale()
-        self.set = self._fresh()
+        self.set = self._new_set()
 
-    def _fresh(self) -> TubeSet:
+    def _new_set(self) -> TubeSet:
         return TubeSet(self.kernel, self.C, self.rule, self.bounds, self._largest_weight)
 
     @property
@@ -87,23 +88,22 @@ class RegressionSet:
         return self.set.nbytes + self._first.nbytes
 
     def growth(self, samples: int, block: int, width: int) -> int:
-        """Return the most bytes that so many more samples can add, of rows of this width.
-
-        block: how many of them come at a time.
-        """
+        """Return the most bytes that further samples can add, by `TubeSet.growth`."""
         return self.set.growth(samples, block, width)
 
     def begin(self, y: Float64Array) -> None:
-        """Take the scale from all of these targets, and not from the first ones of a stream.
+        """Forget everything, and take the scale from these targets rather than the stream's first.
 
-        Anything learned before is forgotten. Raises ValueError for targets beyond 1e100.
+        y: (n,) float64.
+
+        Raises ValueError for targets beyond 1e100.
         """
         check_targets(y)
-        self.scale, self.set = target_scale(y), self._fresh()
+        self.scale, self.set = target_scale(y), self._new_set()
         self._first.settle()
 
     def settle(self) -> None:
-        """Keep the scale that was found so far."""
+        """Fix the present scale."""
         self._first.settle()
 
     def absorb(
@@ -113,39 +113,43 @@ class RegressionSet:
         entered: NDArray[np.int64] | None = None,
         *,
         weight: Weights = None,
-    ) -> ValuesAbsorbed:
-        """Learn (n, d) finite rows with finite targets (n,), in order; no rows change nothing.
+    ) -> ValueSetAnswers:
+        """Learn n >= 0 samples in order.
 
-        entered, weight: as of `TubeSet.absorb`. Before a further pass the scale must be settled
-            (`settle`), and the first pass must have its first 128 samples in one call.
+        Before a further pass the scale must be fixed (`settle`), and the first pass must have its
+        first 128 samples in one call.
+
+        X: (n, d) finite rows.
+        y: (n,) finite float64 targets.
+        entered, weight: (n,) or None, as of `TubeSet.absorb`.
 
         Raises TypeError for sparse rows after dense ones, or dense after sparse, and ValueError for
         targets beyond 1e100.
         """
         check_targets(y)
         none = np.empty(0, np.int64)
-        pieces = [ValuesAbsorbed(np.empty(0), none.astype(bool), none.astype(np.int8), none)]
-        for place, part in self._first.parts(X, y, weight):
+        pieces = [ValueSetAnswers(np.empty(0), none.astype(bool), none.astype(np.int8), none)]
+        for index, part in self._first.parts(X, y, weight):
             if not self.set.seen:
                 self.scale = target_scale(part.y) if not self._first.settled else self.scale
-            before = None if entered is None else entered[place]
+            before = None if entered is None else entered[index]
             pieces.append(self._learn(part.X, part.y, before, part.weight))
             if first := self._first.keep(part):
-                self.scale, self.set = target_scale(first.y), self._fresh()
+                self.scale, self.set = target_scale(first.y), self._new_set()
                 again = self._learn(first.X, first.y, None, first.weight)
                 pieces = _with_entered(pieces, again.entered)
-        return ValuesAbsorbed(*(np.concatenate(column) for column in zip(*pieces, strict=True)))
+        return ValueSetAnswers(*(np.concatenate(column) for column in zip(*pieces, strict=True)))
 
     def _learn(
         self, X: Matrix, y: Float64Array, entered: NDArray[np.int64] | None, weight: Weights
-    ) -> ValuesAbsorbed:
+    ) -> ValueSetAnswers:
         untrained = self.set.seen == 0
         centre, unit = self.scale
         block: TubeBlock = self.set.absorb(X, (y - centre) / unit, entered, weight)
         prediction = centre + unit * block.value
         if untrained:
             prediction[0] = np.nan
-        return ValuesAbsorbed(prediction, *block[1:])
+        return ValueSetAnswers(prediction, *block[1:])
 
     def view(self) -> WorkingSetView:
         """Return an immutable view, for `values_of`; q is minus the objective.
@@ -173,7 +177,10 @@ class RegressionSet:
         )
 
     def summary(self, view: WorkingSetView) -> Summary:
-        """Return sizes and costs. view: of the present model."""
+        """Return sizes and costs.
+
+        view: of the present model.
+        """
         rounded = bool(np.isnan(view.gap[0]))
         work, size = self.set.work_per_sample, self.set.store.size
         return Summary(size, len(view.column), self.nbytes, work, False, rounded)
@@ -187,12 +194,17 @@ class RegressionSet:
         """Continue from the state of a learner with the same parameters."""
         self.scale = TargetScale(*(float(value) for value in state["target_scale"]))
         self._first.restore("first_", state)
-        self.set = self._fresh()
+        self.set = self._new_set()
         self.set.restore(state)
 
 
-def _with_entered(pieces: list[ValuesAbsorbed], entered: NDArray[np.int64]) -> list[ValuesAbsorbed]:
-    """Pieces of a call with the last of these numbers, of a set that has learned them again."""
+def _with_entered(
+    pieces: list[ValueSetAnswers], entered: NDArray[np.int64]
+) -> list[ValueSetAnswers]:
+    """Return the pieces of a call with the numbers of the set that learned its samples again.
+
+    entered: the numbers of all samples so far, of which the call's are the last.
+    """
     ends = np.cumsum([len(piece.entered) for piece in pieces])
     own = np.split(entered[len(entered) - ends[-1] :], ends[:-1])
     return [piece._replace(entered=part) for piece, part in zip(pieces, own, strict=True)]

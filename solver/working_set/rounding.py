@@ -1,4 +1,4 @@
-"""Whether the rounding of large kernel values hides what a set says of its optimum."""
+"""Decides whether the rounding of large kernel values hides the objective of a problem."""
 
 from typing import Any
 

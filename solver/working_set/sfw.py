@@ -28,54 +28,54 @@ from wolfstream.solver.working_set.hessian import (
 from wolfstream.solver.working_set.partner import best_partner
 from wolfstream.solver.working_set.sweep import Ends, Members, away, ends_of, swap, toward
 
-# The corrective steps after a sample in the set whatever the gap, if the rule allows them.
+# How many corrective steps follow a sample in the set whatever the gap, if the rule allows them.
 ALWAYS = 2
 
-# The places of `walk`'s progress. PAIR: the problem that is walked (`all_pairs.walk_all`).
-# SAMPLE: in the block. STAGE: what it waits for. SWAPS: taken for it. OLD: `Layout.old`.
-# BEST, WORST: the ends. PARTNER: of the swap, plus one; 0 where it is to be found.
-PAIR, SAMPLE, STAGE, SWAPS, OLD, BEST, WORST, PARTNER, PLACES = range(9)
-# A sample waits for its turn, for the first step of all, for P1's step, for the question whether
-# to swap, or for a swap.
+# The entries of `walk`'s progress. PAIR: the present problem (`all_pairs.walk_all`). SAMPLE: its
+# number in the block. STAGE: see below. SWAPS: how many were taken for the sample. OLD:
+# `Layout.old`. BEST, WORST: the ends. PARTNER: of the swap, plus one; 0 before it is chosen.
+PAIR, SAMPLE, STAGE, SWAPS, OLD, BEST, WORST, PARTNER, PROGRESS_SIZE = range(9)
+# What comes next for a sample: its prediction, the first step of the problem, P1's step, the
+# decision whether to swap, or a swap.
 ARRIVAL, START, STEP, CORRECTION, SWAP = range(5)
 
 
 class Rule(NamedTuple):
-    """The constants of a problem: the ridge, whether it has MSFW's away steps, corrective steps."""
+    """The constants of a problem."""
 
     ridge: Ridge
+    # Whether MSFW's away steps are taken.
     away_steps: bool
+    # The most swaps after each of P1's own steps.
     corrective_steps: int
 
 
 class Arrivals(NamedTuple):
-    """The B samples of a block, as one problem sees them.
+    """The B samples of a block for one problem."""
 
-    sign: (B,) y; zero for a sample of a class outside the problem, which is only predicted.
-    column: (B,) the column of the sample's kernel values once it is admitted.
-    member: (B,) the position of a sample that is a member already, otherwise -1. A member takes its
-        step, but is not admitted again: its copy would double its weight.
-    inverse_weight: (B,) see `simplex.problem.Problem`.
-    by_column: (stored + B, B) `KernelValues.block` with rows and columns exchanged, for the
-        predictions of runs of samples of other classes; (0, 0) where these are few.
-    """
-
+    # (B,) y; zero for a sample of a class outside the problem, which is only predicted.
     sign: Float64Array
+    # (B,) the column of the sample's kernel values once it is admitted.
     column: NDArray[np.int64]
+    # (B,) the position of a sample that is a member already, otherwise -1. A member takes its step,
+    # but is not admitted again: a copy would double its weight.
     member: NDArray[np.int64]
+    # (B,) 1 / weight (`simplex.problem.Problem`).
     inverse_weight: Float64Array
+    # (stored + B, B) `KernelValues.block` transposed, for the predictions of runs of samples of
+    # other classes; (0, 0) where these are few.
     by_column: FloatArray
 
 
 class Scratch(NamedTuple):
-    """Reused memory.
+    """Reused memory."""
 
-    sign, total: (B,). row: as long as a problem can become. buffer: see `sweep.Members`.
-    """
-
+    # (B,) each.
     sign: Float64Array
     total: Float64Array
+    # As long as a problem can become.
     row: Float64Array
+    # As of `sweep.Members`.
     buffer: FloatArray
 
 
@@ -92,14 +92,16 @@ def walk(
     """Take P1 Algorithm 1's step for each sample (SFW), or with away steps Algorithm 3's (MSFW).
 
     Samples of other classes are only predicted. No weight changes between two samples of the
-    problem's own, so a run of others is predicted at once.
+    problem's own classes, so a run of others is predicted at once.
 
     Corrective steps follow each step: two for a sample in the set, and up to
     `rule.corrective_steps` while the duality gap over the set exceeds q / 2. The gap alone would
     admit too few samples of a stream that is sorted by class (`benchmarks/README.md`).
 
-    Returns the column whose row of kernel values the next step needs and is not at hand, -1 once
-    all samples are learned. With that row and the same arguments the next call goes on there.
+    progress: (PROGRESS_SIZE,) zeros at first.
+
+    Returns the column whose row of kernel values is not at hand but needed for the next step, -1
+    once all samples are learned. With that row and the same arguments the next call continues.
     """
     waiting = progress[STAGE] != ARRIVAL
     old = progress[OLD] if waiting else problem.size[0]
@@ -144,7 +146,7 @@ def _arrive(
     k: int,
     progress: NDArray[np.int64],
 ) -> Ends:
-    """Predict sample k, and admit it where it beats the best member; returns the ends."""
+    """Predict sample k, admit it if its gradient is the largest; returns the ends."""
     problem, values = members.problem, members.values
     decision = decision_value(problem, values, members.layout, k)
     note_decision(problem, decision, trace, k)
@@ -193,9 +195,9 @@ def _correct(
 ) -> tuple[int, Ends]:
     """Take `always` swaps (P4) toward the best member, and up to `most` while the gap > q / 2.
 
-    The partner is the member whose swap lowers q most (`partner.best_partner`), as in LIBSVM. P4's,
-    the member of the smallest gradient, has little weight or lies close by where C is large, and
-    the swap then gains next to nothing. `benchmarks/README.md` compares them.
+    The partner is the member whose swap lowers q most (`partner.best_partner`), as in LIBSVM. P4's
+    partner, the member of the smallest gradient, has little weight or lies close by if C is large,
+    and the swap then gains next to nothing. `benchmarks/README.md` compares them.
 
     Returns the column of a missing row or -1, and the ends.
     """

@@ -1,4 +1,4 @@
-"""How evicted samples leave pairs of classes that have squares of kernel values; see `eviction`."""
+"""Eviction from problems that have their own Gram matrices (`squares`), as `eviction` does it."""
 
 import numpy as np
 from numpy.typing import NDArray
@@ -8,12 +8,12 @@ from wolfstream.solver.compiled import compiled, inner, larger
 from wolfstream.solver.working_set.eviction import ROUNDING, heir_after, who_leaves
 from wolfstream.solver.working_set.hessian import Ridge
 from wolfstream.solver.working_set.pair_problems import PairArrays
-from wolfstream.solver.working_set.square_steps import Placed, placed_at, row_of
+from wolfstream.solver.working_set.square_steps import SquareProblem, row_of, square_problem_at
 from wolfstream.solver.working_set.squares import Squares
 from wolfstream.solver.working_set.store import SampleStore
 
 
-def evict_placed(
+def evict_from_squares(
     store: SampleStore,
     pairs: PairArrays,
     squares: Squares,
@@ -21,7 +21,12 @@ def evict_placed(
     ridges: Float64Array,
     max_size: int,
 ) -> None:
-    """Evict stored samples as `eviction.evict` does, from problems with squares."""
+    """Evict stored samples as `eviction.evict` does, from problems with squares.
+
+    classes: (P, 2) the class numbers of each problem.
+    ridges: (classes,) the ridge of each class.
+    max_size: the most samples that the store may hold.
+    """
     evicted, _ = who_leaves(store, pairs, len(ridges), max_size)
     if evicted.any():
         longest = int(pairs.size.max()) + 1
@@ -42,13 +47,15 @@ def take_out(
 ) -> None:
     """Move the weight of evicted members to their heirs, and drop these members.
 
-    classes: (P, 2) the class numbers of each problem. ridges: (classes,). evicted: (slots,).
+    classes: (P, 2) the class numbers of each problem.
+    ridges: (classes,) the ridge of each class.
+    evicted: (slots,).
     heir, row: scratch, longer than the longest problem.
     """
     for i in range(len(pairs.size)):
         ridge = Ridge(ridges[classes[i, 0]], ridges[classes[i, 1]])
-        placed = placed_at(pairs, squares, i, ridge, row)
-        problem = placed.problem
+        pair = square_problem_at(pairs, squares, i, ridge, row)
+        problem = pair.problem
         leaving, staying = 0, 0.0
         for p in range(problem.size[0]):
             if evicted[problem.column[p]]:
@@ -58,15 +65,15 @@ def take_out(
         if leaving == 0:
             continue
         if staying > ROUNDING:
-            _pass_on(placed, evicted, heir)
-        _drop(placed, evicted, heir)
-        _normalise(placed, staying > ROUNDING)
+            _pass_on(pair, evicted, heir)
+        _drop(pair, evicted, heir)
+        _normalise(pair, staying > ROUNDING)
 
 
 @inner
-def _pass_on(placed: Placed, evicted: NDArray[np.bool_], heir: NDArray[np.int64]) -> None:
+def _pass_on(pair: SquareProblem, evicted: NDArray[np.bool_], heir: NDArray[np.int64]) -> None:
     """Give the weight of evicted members to their heirs."""
-    problem, row = placed.problem, placed.scratch
+    problem, row = pair.problem, pair.scratch
     n = problem.size[0]
     for p in range(n):
         heir[p] = -1
@@ -74,20 +81,23 @@ def _pass_on(placed: Placed, evicted: NDArray[np.bool_], heir: NDArray[np.int64]
             problem.diagonal[p] = np.inf  # It cannot inherit.
     for p in range(n):
         if evicted[problem.column[p]] and problem.alpha[p] > 0.0:
-            row_of(placed, p, row)
+            row_of(pair, p, row)
             heir[p] = heir_after(problem, problem.alpha[p], row)
     for p in range(n):
         if heir[p] >= 0:
-            row_of(placed, heir[p], row)
+            row_of(pair, heir[p], row)
             for m in range(n):
                 problem.gradient[m] -= 2.0 * problem.alpha[p] * row[m]
             problem.alpha[heir[p]] += problem.alpha[p]
 
 
 @inner
-def _drop(placed: Placed, evicted: NDArray[np.bool_], gone: NDArray[np.int64]) -> None:
-    """Drop the evicted members; the others keep their order. gone: scratch."""
-    problem, kept, count = placed.problem, 0, 0
+def _drop(pair: SquareProblem, evicted: NDArray[np.bool_], gone: NDArray[np.int64]) -> None:
+    """Drop the evicted members; the others keep their order.
+
+    gone: scratch.
+    """
+    problem, kept, count = pair.problem, 0, 0
     for m in range(problem.size[0]):
         if evicted[problem.column[m]]:
             gone[count] = m
@@ -102,14 +112,15 @@ def _drop(placed: Placed, evicted: NDArray[np.bool_], gone: NDArray[np.int64]) -
         kept += 1
     gone[count] = problem.size[0]
     problem.size[0] = kept
-    _close_square(placed.square, gone, count)
+    _close_square(pair.square, gone, count)
 
 
 @inner
 def _close_square(square: FloatArray, gone: NDArray[np.int64], count: int) -> None:
-    """Drop `count` rows and columns of a square; gone: their numbers, and then the size before.
+    """Drop rows and columns of a square; those between two dropped ones move together.
 
-    Those between two that go move up and left together.
+    gone: the numbers of the dropped ones, and after them the size before.
+    count: how many are dropped.
     """
     for up in range(count + 1):
         top = gone[up - 1] + 1 if up > 0 else 0
@@ -123,9 +134,9 @@ def _close_square(square: FloatArray, gone: NDArray[np.int64], count: int) -> No
 
 
 @inner
-def _normalise(placed: Placed, weighted: bool) -> None:
-    """Scale weights and gradients to a sum of one; without weight the problem starts anew."""
-    problem, total = placed.problem, 0.0
+def _normalise(pair: SquareProblem, weighted: bool) -> None:
+    """Scale the weights to a sum of one, and gradients with them; without weight, set all to 0."""
+    problem, total = pair.problem, 0.0
     for m in range(problem.size[0]):
         total += problem.alpha[m]
     problem.q[0] = 0.0

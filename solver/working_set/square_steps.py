@@ -1,6 +1,6 @@
-"""The steps of `sweep` and the partner of `partner`, for a problem with a square of kernel values.
+"""The steps of `sweep` and the choice of `partner`, for a problem with its own Gram matrix.
 
-Rows lie in the order of the members, and these are few: each pass goes over all of them at once.
+Rows have the order of the members, and these are few: each pass goes over all of them at once.
 Loops count with unsigned numbers, as those of `sweep` do.
 """
 
@@ -19,26 +19,25 @@ from wolfstream.solver.working_set.squares import Squares
 from wolfstream.solver.working_set.sweep import Ends
 
 
-class Placed(NamedTuple):
-    """A problem and the kernel values of its members, (width, width), in their order.
-
-    scratch: as long as the longest problem.
-    """
+class SquareProblem(NamedTuple):
+    """A problem and the kernel values of its members."""
 
     problem: Problem
+    # (width, width), in the order of the members.
     square: FloatArray
     ridge: Ridge
+    # As long as the longest problem.
     scratch: Float64Array
 
 
 @inner
-def placed_at(
+def square_problem_at(
     pairs: PairArrays, squares: Squares, i: int, ridge: Ridge, scratch: Float64Array
-) -> Placed:
+) -> SquareProblem:
     """Return problem i with its square."""
     begin, width = squares.start[i], squares.width[i]
     square = squares.values[begin : begin + width * width].reshape((width, width))
-    return Placed(problem_at(pairs, i), square, ridge, scratch)
+    return SquareProblem(problem_at(pairs, i), square, ridge, scratch)
 
 
 @inner
@@ -50,7 +49,7 @@ def ends_in(problem: Problem) -> Ends:
         largest = larger(largest, g[m])
         smallest = smaller(smallest, g[m] if alpha[m] > 0.0 else np.inf)
     best, worst, one = np.uint64(0), np.uint64(0), np.uint64(1)
-    # Each ends before the last member, unless gradients are no numbers; see `sweep._ends_in`.
+    # The loops end before the last member unless gradients are NaN; see `sweep._ends_in`.
     while best + one < n and g[best] < largest - tie:
         best += one
     while worst + one < n and (alpha[worst] == 0.0 or g[worst] > smallest + tie):
@@ -59,20 +58,20 @@ def ends_in(problem: Problem) -> Ends:
 
 
 @inner
-def row_of(placed: Placed, p: int, row: Float64Array) -> None:
-    """row[m] = A_pm for all members m, as `hessian.hessian_row`."""
-    problem, row_p = placed.problem, placed.square[p]
+def row_of(pair: SquareProblem, p: int, row: Float64Array) -> None:
+    """row[m] = A_pm for all members m (P1 eq. 3.7)."""
+    problem, row_p = pair.problem, pair.square[p]
     y_p, sign = problem.sign[p], problem.sign
     for m in range(np.uint64(problem.size[0])):
         row[m] = y_p * sign[m] * (np.float64(row_p[m]) + 1.0)
-    row[p] += ridge_of(problem, placed.ridge, p)
+    row[p] += ridge_of(problem, pair.ridge, p)
 
 
 @inner
-def start(placed: Placed, first: int) -> None:
+def start(pair: SquareProblem, first: int) -> None:
     """alpha <- e_first (P1 Algorithm 1, lines 1-2), with the gradients of all members."""
-    problem, row = placed.problem, placed.scratch
-    row_of(placed, first, row)
+    problem, row = pair.problem, pair.scratch
+    row_of(pair, first, row)
     for m in range(problem.size[0]):
         problem.gradient[m] = -2.0 * row[m]
     problem.alpha[first] = 1.0
@@ -80,26 +79,26 @@ def start(placed: Placed, first: int) -> None:
 
 
 @inner
-def toward(placed: Placed, p: int) -> tuple[float, Ends]:
+def toward(pair: SquareProblem, p: int) -> tuple[float, Ends]:
     """alpha <- (1 - lambda) alpha + lambda e_p (P1 Algorithm 2); returns lambda and the ends."""
-    problem = placed.problem
-    step, problem.q[0] = toward_length(problem, p, _diagonal_of(placed, p))
-    return step, _rescale(placed, p, 1.0 - step, step, (1.0 - step) * problem.alpha[p] + step)
+    problem = pair.problem
+    step, problem.q[0] = toward_length(problem, p, _diagonal_of(pair, p))
+    return step, _rescale(pair, p, 1.0 - step, step, (1.0 - step) * problem.alpha[p] + step)
 
 
 @inner
-def away(placed: Placed, p: int) -> tuple[int, float, Ends]:
+def away(pair: SquareProblem, p: int) -> tuple[int, float, Ends]:
     """alpha <- (1 + lambda) alpha - lambda e_p (P1 Algorithm 4); returns kind, lambda, ends."""
-    problem = placed.problem
-    step, dropped, problem.q[0] = away_length(problem, p, _diagonal_of(placed, p))
+    problem = pair.problem
+    step, dropped, problem.q[0] = away_length(problem, p, _diagonal_of(pair, p))
     left = 0.0 if dropped else (1.0 + step) * problem.alpha[p] - step
-    return DROP if dropped else AWAY, step, _rescale(placed, p, 1.0 + step, -step, left)
+    return DROP if dropped else AWAY, step, _rescale(pair, p, 1.0 + step, -step, left)
 
 
 @inner
-def _rescale(placed: Placed, p: int, keep: float, step: float, alpha_p: float) -> Ends:
-    """alpha <- keep alpha + step e_p, g <- keep g - 2 step A_p; alpha_p is the new one of p."""
-    problem, row_p = placed.problem, placed.square[p]
+def _rescale(pair: SquareProblem, p: int, keep: float, step: float, alpha_p: float) -> Ends:
+    """alpha <- keep alpha + step e_p, g <- keep g - 2 step A_p; alpha_p is p's new weight."""
+    problem, row_p = pair.problem, pair.square[p]
     problem.steps[0] += 1
     alpha, g, sign = problem.alpha, problem.gradient, problem.sign
     factor = -2.0 * step * sign[p]
@@ -107,17 +106,17 @@ def _rescale(placed: Placed, p: int, keep: float, step: float, alpha_p: float) -
         alpha[m] *= keep
         g[m] = keep * g[m] + factor * sign[m] * (np.float64(row_p[m]) + 1.0)
     alpha[p] = alpha_p
-    g[p] -= 2.0 * step * ridge_of(problem, placed.ridge, p)
+    g[p] -= 2.0 * step * ridge_of(problem, pair.ridge, p)
     return ends_in(problem)
 
 
 @inner
-def swap(placed: Placed, best: int, partner: int) -> tuple[float, Ends]:
+def swap(pair: SquareProblem, best: int, partner: int) -> tuple[float, Ends]:
     """alpha <- alpha + lambda (e_best - e_partner) (P4 section 2.2); returns lambda, the ends."""
-    problem, ridge, row_best = placed.problem, placed.ridge, placed.square[best]
-    row_partner, g, sign = placed.square[partner], problem.gradient, problem.sign
+    problem, ridge, row_best = pair.problem, pair.ridge, pair.square[best]
+    row_partner, g, sign = pair.square[partner], problem.gradient, problem.sign
     off_diagonal = sign[best] * sign[partner] * (np.float64(row_best[partner]) + 1.0)
-    diagonal = _diagonal_of(placed, best) + _diagonal_of(placed, partner)
+    diagonal = _diagonal_of(pair, best) + _diagonal_of(pair, partner)
     step = move_weight(problem, best, partner, diagonal, 2.0 * off_diagonal)
     g[best] -= 2.0 * step * ridge_of(problem, ridge, best)
     g[partner] += 2.0 * step * ridge_of(problem, ridge, partner)
@@ -130,11 +129,11 @@ def swap(placed: Placed, best: int, partner: int) -> tuple[float, Ends]:
 
 
 @inner
-def best_partner(placed: Placed, ends: Ends) -> int:
+def best_partner(pair: SquareProblem, ends: Ends) -> int:
     """Return the member whose swap with `ends.best` lowers q most; see `partner.best_partner`."""
-    problem, row_best, gain = placed.problem, placed.square[ends.best], placed.scratch
+    problem, row_best, gain = pair.problem, pair.square[ends.best], pair.scratch
     g, y = problem.gradient[ends.best], problem.sign[ends.best]
-    swaps = swaps_to(problem, placed.ridge, g, y, _diagonal_of(placed, ends.best))
+    swaps = swaps_to(problem, pair.ridge, g, y, _diagonal_of(pair, ends.best))
     largest = 0.0
     for m in range(np.uint64(problem.size[0])):
         gain[m] = gain_of(problem, swaps, m, row_best[m])
@@ -148,6 +147,6 @@ def best_partner(placed: Placed, ends: Ends) -> int:
 
 
 @inner
-def _diagonal_of(placed: Placed, p: int) -> float:
+def _diagonal_of(pair: SquareProblem, p: int) -> float:
     """Return A_pp."""
-    return float(placed.problem.diagonal[p] + ridge_of(placed.problem, placed.ridge, p))
+    return float(pair.problem.diagonal[p] + ridge_of(pair.problem, pair.ridge, p))

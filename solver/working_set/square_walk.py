@@ -1,8 +1,8 @@
-"""P1's steps for a block of samples, for pairs of classes that have squares of kernel values.
+"""P1's steps for a block of samples, for pairs of classes that have their own Gram matrices.
 
 `sfw.walk` takes the same steps with values that all problems share. Here every row is at hand, a
-newcomer's row and column are written when it is admitted, and the decisions of all samples of a
-block are computed at once and then follow each step as the gradients of the members do.
+sample's row and column are written when it is admitted, and the decisions of all samples of a
+block are computed at once and then updated at each step, as the gradients of the members are.
 """
 
 import numpy as np
@@ -17,11 +17,11 @@ from wolfstream.solver.working_set.hessian import Ridge
 from wolfstream.solver.working_set.pair_problems import PairArrays
 from wolfstream.solver.working_set.sfw import ALWAYS, Arrivals, Rule, Scratch
 from wolfstream.solver.working_set.square_steps import (
-    Placed,
+    SquareProblem,
     away,
     best_partner,
     ends_in,
-    placed_at,
+    square_problem_at,
     start,
     swap,
     toward,
@@ -39,23 +39,23 @@ def walk_squares(
     traces: Traces,
     scratch: Scratch,
 ) -> None:
-    """Take the samples of a block in order, for one problem after another; see `sfw.walk`."""
+    """Take the steps of `sfw.walk` for the samples of a block, for one problem after another."""
     for i in range(len(pairs.size)):
         a, b = rules.classes[i, 0], rules.classes[i, 1]
         ridge = Ridge(rules.ridges[a], rules.ridges[b])
-        placed = placed_at(pairs, squares, i, ridge, scratch.row)
+        pair = square_problem_at(pairs, squares, i, ridge, scratch.row)
         trace = Trace(traces.decision[i], traces.margin[i], traces.admitted[i], traces.step[i])
-        _decide(placed.problem, block.by_column, scratch.total)
+        _decide(pair.problem, block.by_column, scratch.total)
         if signs_of(block.codes, a, b, scratch.sign) == 0:
             for k in range(len(block.codes)):
-                note_decision(placed.problem, scratch.total[k], trace, k)
+                note_decision(pair.problem, scratch.total[k], trace, k)
             continue
         rule = Rule(ridge, rules.away_steps, rules.corrective_steps)
         member = block.member[smaller(i, len(block.member) - 1)]
         arrivals = Arrivals(
             scratch.sign, block.column, member, block.inverse_weight, block.by_column
         )
-        _walk(placed, arrivals, rule, trace, scratch.total)
+        _walk(pair, arrivals, rule, trace, scratch.total)
 
 
 @inner
@@ -76,10 +76,13 @@ def _decide(problem: Problem, by_column: FloatArray, total: Float64Array) -> Non
 
 @inner
 def _walk(
-    placed: Placed, arrivals: Arrivals, rule: Rule, trace: Trace, total: Float64Array
+    pair: SquareProblem, arrivals: Arrivals, rule: Rule, trace: Trace, total: Float64Array
 ) -> None:
-    """Take the steps of one problem. total: of `_decide`."""
-    problem = placed.problem
+    """Take the steps of one problem.
+
+    total: (B,) the decisions of `_decide`.
+    """
+    problem = pair.problem
     ends = ends_in(problem)
     for k in range(len(arrivals.sign)):
         note_decision(problem, total[k], trace, k)
@@ -91,28 +94,28 @@ def _walk(
         best = member if first else ends.best
         if member < 0 and (first or g_k >= problem.gradient[best] - tie_width(problem)):
             best = problem.size[0]
-            _admit(placed, arrivals, k, g_k)
+            _admit(pair, arrivals, k, g_k)
             trace.admitted[k] = True
         if first:
-            start(placed, best)
-            _carry(total, arrivals, k, problem, best, 0.0, 1.0)
+            start(pair, best)
+            _update_decisions(total, arrivals, k, problem, best, 0.0, 1.0)
             trace.step[k], ends = INITIAL, ends_in(problem)
             continue
-        ends = _step(placed, Ends(best, ends.worst), arrivals, rule, trace, total, k)
+        ends = _step(pair, Ends(best, ends.worst), arrivals, rule, trace, total, k)
         always = ALWAYS if member >= 0 or trace.admitted[k] else 0
-        ends = _correct(placed, ends, arrivals, always, rule.corrective_steps, total, k)
+        ends = _correct(pair, ends, arrivals, always, rule.corrective_steps, total, k)
 
 
 @inner
-def _admit(placed: Placed, arrivals: Arrivals, k: int, gradient: float) -> None:
+def _admit(pair: SquareProblem, arrivals: Arrivals, k: int, gradient: float) -> None:
     """Add sample k as the last member, with alpha 0 and its kernel values."""
-    problem, square, by_column = placed.problem, placed.square, arrivals.by_column
+    problem, square, by_column = pair.problem, pair.square, arrivals.by_column
     new: int = problem.size[0]
     for m in range(new):
         value = by_column[problem.column[m], k]
         square[new, m] = value
         square[m, new] = value
-    # Of a sample that is stored, too, there is a row among those of the block.
+    # The last rows are those of the block, also of samples that are stored already.
     self_value = by_column[len(by_column) - len(arrivals.sign) + k, k]
     square[new, new] = self_value
     problem.alpha[new] = 0.0
@@ -126,7 +129,7 @@ def _admit(placed: Placed, arrivals: Arrivals, k: int, gradient: float) -> None:
 
 @inner
 def _step(
-    placed: Placed,
+    pair: SquareProblem,
     ends: Ends,
     arrivals: Arrivals,
     rule: Rule,
@@ -135,20 +138,20 @@ def _step(
     k: int,
 ) -> Ends:
     """Take P1's step for sample k; returns the ends."""
-    problem = placed.problem
+    problem = pair.problem
     if rule.away_steps and away_is_steeper(problem, ends.best, ends.worst):
-        trace.step[k], step, new = away(placed, ends.worst)
-        _carry(total, arrivals, k, problem, ends.worst, 1.0 + step, -step)
+        trace.step[k], step, new = away(pair, ends.worst)
+        _update_decisions(total, arrivals, k, problem, ends.worst, 1.0 + step, -step)
     else:
         trace.step[k] = TOWARD
-        step, new = toward(placed, ends.best)
-        _carry(total, arrivals, k, problem, ends.best, 1.0 - step, step)
+        step, new = toward(pair, ends.best)
+        _update_decisions(total, arrivals, k, problem, ends.best, 1.0 - step, step)
     return new
 
 
 @inner
 def _correct(
-    placed: Placed,
+    pair: SquareProblem,
     ends: Ends,
     arrivals: Arrivals,
     always: int,
@@ -157,22 +160,22 @@ def _correct(
     k: int,
 ) -> Ends:
     """Take the swaps after P1's step for sample k, as `sfw` does; returns the ends."""
-    problem = placed.problem
+    problem = pair.problem
     for count in range(most):
         g_best, q = problem.gradient[ends.best], problem.q[0]
         if count >= always and g_best + 2.0 * q <= 0.5 * q:
             break
         if g_best <= problem.gradient[ends.worst] + tie_width(problem):
             break
-        best, partner = ends.best, best_partner(placed, ends)
-        step, ends = swap(placed, best, partner)
-        _carry(total, arrivals, k, problem, best, 1.0, step)
-        _carry(total, arrivals, k, problem, partner, 1.0, -step)
+        best, partner = ends.best, best_partner(pair, ends)
+        step, ends = swap(pair, best, partner)
+        _update_decisions(total, arrivals, k, problem, best, 1.0, step)
+        _update_decisions(total, arrivals, k, problem, partner, 1.0, -step)
     return ends
 
 
 @inner
-def _carry(
+def _update_decisions(
     total: Float64Array,
     arrivals: Arrivals,
     k: int,
@@ -181,7 +184,7 @@ def _carry(
     keep: float,
     step: float,
 ) -> None:
-    """Have the decisions of the samples after k follow alpha <- keep alpha + step e_p."""
+    """Update the decisions of the samples after k for alpha <- keep alpha + step e_p."""
     row_p, weight = arrivals.by_column[problem.column[p]], step * problem.sign[p]
     for j in range(np.uint64(k + 1), np.uint64(len(total))):
         total[j] = keep * total[j] + weight * (np.float64(row_p[j]) + 1.0)

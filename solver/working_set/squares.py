@@ -1,7 +1,7 @@
-"""Kernel values of three and more classes: each pair of classes has those of its members.
+"""Kernel values of three and more classes: each pair of classes has a matrix of its members.
 
-A pair's members are few beside all stored samples, and spread over the rows of one matrix of all;
-in a square of their own their values lie together, and stay in the cache from step to step.
+A pair's members are few among all stored samples, and spread over the rows of one matrix of all; in
+a matrix of their own, a square, their values stay in the cache from step to step.
 """
 
 from typing import Any, NamedTuple
@@ -18,24 +18,23 @@ from wolfstream.solver.working_set.gram import UNKEPT, fill_symmetric
 from wolfstream.solver.working_set.hessian import KernelValues
 from wolfstream.solver.working_set.pair_problems import PairProblems
 
-# Rows begin where a cache line does, and room is made for a quarter more members than are needed.
+# Widths are multiples of a cache line, and have room for a quarter more members than are needed.
 _LINE = 16
 _SPARE = 4
-# So much of the whole is room for more, as a divisor.
+# The array has room for a quarter more values than all squares have.
 _ROOM = 4
-# Both together, of the values that members need.
+# An upper bound of both factors together.
 SPARE_FACTOR = 2
-# A set so small may keep this many bytes whatever its bound.
+# The least bound of the squares of a bounded set, in bytes.
 _LEAST_BYTES = 1 << 20
 
 
 class Squares(NamedTuple):
-    """The kernel values of P problems among their members, in the order of these.
+    """The kernel values of P problems among their members, in the order of the members."""
 
-    values: the square of problem i has width[i]^2 of them from start[i] on, row after row.
-    """
-
+    # The square of problem i has width[i]^2 of these from start[i] on, row after row.
     values: FloatArray
+    # (P,).
     start: NDArray[np.int64]
     width: NDArray[np.int64]
 
@@ -59,9 +58,9 @@ class PairSquares:
         return sum(array.nbytes for array in self.arrays)
 
     def reserve(self, needed: NDArray[np.int64]) -> bool:
-        """Make room for so many members of each problem, (P,); returns whether the bound allows it.
+        """Make room for members; returns whether the bound allows it.
 
-        Problems that are new have no members yet.
+        needed: (P,) how many members of each problem. New problems have none yet.
         """
         old = _with_problems(self.arrays, len(needed))
         lacking = needed > old.width
@@ -76,11 +75,11 @@ class PairSquares:
         start[lacking] = self._end + np.cumsum(areas) - areas
         self._end += asked
         self.arrays = Squares(old.values, start, width)
-        _move(old, self.arrays, lacking)
+        _copy_moved(old, self.arrays, lacking)
         return True
 
     def _has_room(self, squares: Squares, asked: int) -> bool:
-        """Make room for so many values at the end; returns whether the bound allows it."""
+        """Make room for `asked` values at the end; returns whether the bound allows it."""
         if self._end + asked <= len(squares.values):
             return True
         order = np.argsort(squares.start, kind="stable")
@@ -89,14 +88,14 @@ class PairSquares:
         if total > self._most:
             return False
         if total + total // _ROOM > len(squares.values):
-            # Pages that were touched once are kept: their first touch costs more than all copies.
+            # In place, because the first touch of a new page costs more than all copies.
             squares.values.resize(min(total + total // _ROOM, self._most), refcheck=False)
         return True
 
     def compute(self, rows: Rows, problems: PairProblems, since: int) -> bool:
-        """Compute the squares of problems from number `since` on; returns as `reserve` does.
+        """Compute the squares of problems `since`, `since` + 1, ...; returns as `reserve` does.
 
-        rows: of all slots.
+        rows: the prepared rows of all slots.
         """
         sizes = problems.arrays.size
         if not self.reserve(sizes):
@@ -112,13 +111,13 @@ class PairSquares:
         start, width = int(self.arrays.start[i]), int(self.arrays.width[i])
         return self.arrays.values[start : start + width * width].reshape(width, width)
 
-    def part(self, problem: Problem, i: int) -> tuple[Problem, KernelValues]:
-        """Return problem i with positions as columns, and the kernel values that these number.
+    def as_block(self, problem: Problem, i: int) -> tuple[Problem, KernelValues]:
+        """Return problem i and its kernel values as if all members were a block's samples.
 
-        They are those of a block that all members belong to, beside which nothing is stored.
+        The columns of the members are then their positions, and no sample is stored.
         """
-        placed = problem._replace(column=np.arange(len(problem.column)))
-        return placed, KernelValues(UNKEPT[self.arrays.values.dtype], _NONE, self.square(i), 0)
+        in_block = problem._replace(column=np.arange(len(problem.column)))
+        return in_block, KernelValues(UNKEPT[self.arrays.values.dtype], _NONE, self.square(i), 0)
 
 
 _NONE = np.empty(0)
@@ -127,8 +126,8 @@ _NONE = np.empty(0)
 def squares_bytes(max_size: int | None, gram_bytes: int, itemsize: int) -> int:
     """Return the most bytes of all squares: gram_bytes, or less for a bounded set.
 
-    Of K classes each sample can be a member of K - 1 pairs. With S samples, alike in number, the
-    squares have (K - 1) K / 2 times (2 S / K)^2 values, which is less than 2 S^2.
+    With K classes each sample can be a member of K - 1 pairs. With S samples in classes of equal
+    size, the squares have (K - 1) K / 2 times (2 S / K)^2 values, which is less than 2 S^2.
     """
     if max_size is None:
         return gram_bytes
@@ -140,7 +139,7 @@ def _roomy(needed: NDArray[np.int64]) -> NDArray[np.int64]:
 
 
 def _with_problems(squares: Squares, count: int) -> Squares:
-    """Return the same with empty squares for new problems."""
+    """Return `count` squares, of which the new ones are empty."""
     new = count - len(squares.width)
     none = np.zeros(new, np.int64)
     start, width = np.append(squares.start, none), np.append(squares.width, none)
@@ -161,12 +160,12 @@ def _close_gaps(squares: Squares, order: NDArray[np.int64]) -> int:
 
 
 @compiled
-def _move(old: Squares, new: Squares, moved: NDArray[np.bool_]) -> None:
-    """Copy the squares of the problems that have moved."""
+def _copy_moved(old: Squares, new: Squares, moved: NDArray[np.bool_]) -> None:
+    """Copy the squares of some problems to their new starts and widths."""
     for i in range(len(new.width)):
-        had, has = old.width[i], new.width[i]
+        before, after = old.width[i], new.width[i]
         if moved[i]:
-            for row in range(had):
-                a, b = np.uint64(old.start[i] + row * had), np.uint64(new.start[i] + row * has)
-                for column in range(np.uint64(had)):
+            for row in range(before):
+                a, b = np.uint64(old.start[i] + row * before), np.uint64(new.start[i] + row * after)
+                for column in range(np.uint64(before)):
                     new.values[b + column] = old.values[a + column]

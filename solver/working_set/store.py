@@ -18,36 +18,38 @@ from wolfstream.solver.kernels.prepared_rows import Rows, take
 from wolfstream.solver.kernels.row_values import StoredRows, stored_rows
 from wolfstream.solver.rows.matrix import concatenate_rows, n_nonzeros
 from wolfstream.solver.rows.slots import grown, grown_rows, put_rows, rows_nbytes
-from wolfstream.solver.working_set.gram import Gram, Unkept
+from wolfstream.solver.working_set.gram import Gram, NoGram
 from wolfstream.solver.working_set.gram_rows import GramRows
 from wolfstream.solver.working_set.hessian import KernelValues
 
 FREE = -1
 _FIRST_CAPACITY = 64
-# Of a slot, besides its row: its numbers and its diagonal element.
+# The bytes of a slot besides its row: its numbers and its diagonal element.
 _SLOT_BYTES = 48
 
 
 class Bounds(NamedTuple):
-    """The bounds of a store.
+    """The bounds of a store."""
 
-    max_size: on the number of samples, or None. gram_bytes: on kernel values. All of them are kept
-    up to as many slots as this allows, and some of their rows from there on.
-    """
-
+    # The most samples, or None.
     max_size: int | None
+    # The most bytes of kernel values. Up to as many slots as this allows all values are kept, with
+    # more slots some rows of them.
     gram_bytes: int
 
 
 class SampleStore:
-    """The rows, class codes, weights and kernel values of stored samples, in arrays that grow.
+    """The rows, class numbers, weights and kernel values of stored samples, in arrays that grow.
 
-    like: rows prepared with this origin, which set the width and precision.
+    A slice of `rows`, `code` or `number` does not change while others hold it: the slots that
+    `evict` frees are overwritten in a new copy. `number` is that of the sample in the stream, from
+    0, or FREE where it is not known. `entered` numbers the samples in the order in which they were
+    stored.
 
-    A slice of `rows` does not change while others hold it: the slots that `evict` frees are
-    overwritten in a new copy; so it is with `code` and `number`, the place of each sample among
-    all that the set has seen, from 0, or FREE where it is not known. `entered` numbers the samples
-    in the order in which they were stored.
+    kernel, precision: of kernel values.
+    origin: (d,) what was subtracted from rows.
+    like: prepared rows, whose width and precision the store has.
+    bounds: of samples and kernel values.
     """
 
     def __init__(
@@ -66,7 +68,7 @@ class SampleStore:
         # The heap of sparse rows belongs to the caller, and concatenation copies it.
         none = take(like, slice(0, 0))
         self.rows = _with_capacity(none._replace(exact=concatenate_rows([none.exact])), capacity)
-        # The operands that `for_single_rows` was made of; both it and they are written in place.
+        # The array of which `for_single_rows` is made, to notice when it is replaced.
         self._compared: FloatArray | None = None
         self._for_single: StoredRows | None = None
         self._filled = 0
@@ -77,7 +79,7 @@ class SampleStore:
         self.added = self._free = 0
         self.diagonal: Float64Array = np.zeros(capacity)
         square = np.empty((capacity, capacity), like.fast.dtype)
-        self.gram: Gram | GramRows | Unkept = Gram(kernel, square)
+        self.gram: Gram | GramRows | NoGram = Gram(kernel, square)
 
     @property
     def size(self) -> int:
@@ -93,7 +95,7 @@ class SampleStore:
     @property
     def keeps_values(self) -> bool:
         """Whether kernel values are kept here, and not in squares of pairs."""
-        return not isinstance(self.gram, Unkept)
+        return not isinstance(self.gram, NoGram)
 
     def used_rows(self) -> Rows:
         """Return the rows of all slots so far, with those of free ones between them."""
@@ -101,7 +103,7 @@ class SampleStore:
 
     @property
     def for_single_rows(self) -> StoredRows | None:
-        """The rows of all slots as single rows are compared with them; None if in blocks only."""
+        """The rows of all slots for `few_values`; None if values are computed in blocks only."""
         if self._compared is not self.rows.fast:
             self._compared = self.rows.fast
             self._for_single = stored_rows(self._kernel, self.rows, self._origin, self._tolerance)
@@ -112,11 +114,8 @@ class SampleStore:
         return np.flatnonzero(self.code[: self.used] != FREE)
 
     def entered_of(self, slots: NDArray[np.int64]) -> NDArray[np.int64]:
-        """Return the `entered` numbers of slots, FREE for FREE.
-
-        A restored store without samples has no slots at all.
-        """
-        if not self.used:
+        """Return the `entered` numbers of slots, FREE for FREE."""
+        if not self.used:  # A restored store without samples has no slots to index.
             return np.full(len(slots), FREE)
         return np.where(slots == FREE, FREE, self.entered[slots])
 
@@ -144,11 +143,16 @@ class SampleStore:
         inverse_weight: Float64Array,
         numbers: NDArray[np.int64],
     ) -> NDArray[np.int64]:
-        """Store the `chosen` rows of a block with its kernel values; returns their slots.
+        """Store rows of a block with its kernel values; returns their slots.
 
-        block: (B, used + B) kernel values of the block against all slots and then itself.
-        inverse_weight: (B,) see `simplex.problem.Problem`. numbers: (B,) as of `number`.
         The lowest free slots are filled first.
+
+        rows: the B prepared rows of the block.
+        codes: (B,) class numbers.
+        block: (B, used + B) kernel values of the block against all slots and then itself.
+        chosen: the rows of the block to store.
+        inverse_weight: (B,) 1 / weight.
+        numbers: (B,) the samples' numbers in the stream.
         """
         free = np.empty(0, np.int64)
         if self._free:
@@ -172,21 +176,21 @@ class SampleStore:
         return slots
 
     def evict(self, slots: NDArray[np.int64]) -> None:
-        """Free slots. What views share moves to new arrays, because published ones have the old."""
+        """Free slots, and copy the arrays that published views share."""
         self.rows = _with_capacity(self.rows, len(self.code))
         self.code, self.number = self.code.copy(), self.number.copy()
         self.code[slots] = FREE
         self._free = self.used - self.size
 
     def values(self, block: FloatArray) -> KernelValues:
-        """Return kernel values with those of a block: (B, used + B), see `add`."""
+        """Return kernel values with those of a block, (B, used + B) as in `add`."""
         return KernelValues(self.gram.kept, self.diagonal, block, self.used)
 
     def values_in_place(self, n: int) -> KernelValues | None:
-        """Return kernel values with room for those of n arriving samples, in the matrix.
+        """Return kernel values with room for those of n new samples in the matrix itself.
 
-        They lie in the rows after the last ones, where `add` leaves them. None where there is no
-        room, or samples would go to other slots.
+        These are the next rows, where `add` leaves them. None if the matrix has no room, or if the
+        samples would get other slots.
         """
         gram = self.gram
         if self._free or not isinstance(gram, Gram):
@@ -204,11 +208,11 @@ class SampleStore:
         return isinstance(self.gram, GramRows)
 
     def fetch(self, slots: NDArray[np.int64]) -> None:
-        """Have the rows of kernel values of distinct slots at hand."""
+        """Make the rows of kernel values of distinct slots available."""
         self.gram.fetch(self.used_rows(), slots)
 
     def parts(self, slots: NDArray[np.int64]) -> Iterator[KernelValues]:
-        """Yields kernel values with the rows of some slots at hand, a part of them at a time."""
+        """Yield kernel values with the rows of some slots at hand, a part of these at a time."""
         none = np.empty((0, self.used), self.rows.fast.dtype)
         for kept in self.gram.parts(self.used_rows(), slots):
             yield KernelValues(kept, self.diagonal, none, self.used)
@@ -224,8 +228,9 @@ class SampleStore:
     ) -> None:
         """Replace the contents by those of a store without unused slots or kernel values.
 
-        rows: all slots, sparse ones without gaps. code, entered, inverse_weight, number: (slots,).
-        added: the number of samples that were ever stored.
+        rows: the prepared rows of all slots; sparse ones without gaps.
+        code, entered, inverse_weight, number: (slots,) arrays of these names.
+        added: how many samples were ever stored.
         """
         self.rows, self._filled = _with_capacity(rows, len(code)), n_nonzeros(rows.exact)
         self.code, self.entered, self.added = code, entered, added
@@ -236,12 +241,12 @@ class SampleStore:
 
     def drop_values(self) -> None:
         """Keep no kernel values from now on."""
-        self.gram = Unkept(self.rows.fast.dtype)
+        self.gram = NoGram(self.rows.fast.dtype)
 
     def compute_values(self) -> None:
-        """Keep kernel values from now on.
+        """Compute kernel values, in products whose shapes depend on the number of slots alone.
 
-        They are computed, in products whose shapes depend on the number of slots alone.
+        They are kept from now on.
         """
         capacity = len(self.code)
         if capacity <= self._largest_gram:
@@ -257,7 +262,7 @@ class SampleStore:
         capacity = len(self.code)
         if needed <= capacity:
             return
-        matrix = not isinstance(self.gram, Unkept)
+        matrix = not isinstance(self.gram, NoGram)
         if matrix and needed > self._largest_gram:
             self._make_room(self._roomy(needed))
             return
@@ -265,10 +270,10 @@ class SampleStore:
         self._make_room(min(capacity, self._largest_gram) if matrix else capacity)
 
     def _roomy(self, needed: int) -> int:
-        """Return the slots beyond the whole matrix that there is room for.
+        """Return the capacity of a store that keeps some rows of kernel values.
 
-        They depend on the number of those that are needed alone, so that a restored store keeps as
-        many rows as the one that was saved.
+        It depends on the number of needed slots alone, so that a restored store keeps as many rows
+        as the one that was saved.
         """
         step = max(_FIRST_CAPACITY, (1 << needed.bit_length()) // 8)
         capacity = -(-needed // step) * step
@@ -277,7 +282,7 @@ class SampleStore:
     def _make_room(self, capacity: int) -> None:
         if isinstance(self.gram, Gram) and capacity <= self._largest_gram:
             self.gram.grow(capacity, self.used)
-        elif not isinstance(self.gram, Unkept):
+        elif not isinstance(self.gram, NoGram):
             self.gram = self._some_rows(capacity)
         self._grow_fields(capacity)
 
@@ -294,11 +299,15 @@ class SampleStore:
 
 
 def grown_capacity(needed: int, capacity: int, bounds: Bounds) -> int:
-    """Return the slots of a store that needs more than it has, as long as it keeps all values.
+    """Return the new capacity of a store that keeps all kernel values.
 
-    The first touch of memory costs more than copying, as systems with huge pages back the whole
-    reserved width of each row. Beyond 4096 the matrix therefore grows by half. A width that is not
-    a power of two keeps the rows from competing for the same cache lines.
+    The first touch of memory costs more than copying, because systems with huge pages back the
+    whole reserved width of each row. Beyond 4096 the matrix therefore grows by half. A width that
+    is not a power of two keeps the rows from competing for the same cache lines.
+
+    needed: slots.
+    capacity: the present one, below `needed`.
+    bounds: of the store.
     """
     capacity = max(needed, (4 * capacity if capacity < 4096 else 3 * capacity // 2) + 16)
     if bounds.max_size is not None and 2 * capacity > bounds.max_size:
@@ -309,9 +318,13 @@ def grown_capacity(needed: int, capacity: int, bounds: Bounds) -> int:
 def growth(
     store: SampleStore | None, samples: int, width: int, bounds: Bounds, itemsize: int
 ) -> int:
-    """Return the most bytes that so many more samples can add to a store, or to one to come.
+    """Return the most bytes that further samples can add to a store.
 
-    width: the numbers of a row. itemsize: of a kernel value.
+    store: None if it is not open yet.
+    samples: how many come.
+    width: the features of a row.
+    bounds: of the store.
+    itemsize: the bytes of a kernel value.
     """
     used, capacity = (0, 0) if store is None else (store.used, len(store.code))
     needed = used + samples if bounds.max_size is None else min(used + samples, bounds.max_size)
@@ -325,7 +338,7 @@ def growth(
 
 
 def _with_capacity(rows: Rows, capacity: int) -> Rows:
-    """Return copies of rows with room for so many, their operands by column (`row_values`)."""
+    """Return copies of rows with room for `capacity`, their operands by column (`row_values`)."""
     fast: FloatArray = np.zeros((capacity, *rows.fast.shape[1:]), rows.fast.dtype, order="F")
     fast[: len(rows.fast)] = rows.fast
     return Rows(grown_rows(rows.exact, capacity), fast, grown(rows.far, capacity))

@@ -1,7 +1,7 @@
 """Stored samples as plain arrays, from which a working set continues bit for bit.
 
 The arrays have no kernel values: they are computed again. In blocks of other shapes they may round
-differently, so the set that goes on must do the same (`WorkingSet.restore`).
+differently, so the set that continues must compute them again too (`WorkingSet.restore`).
 """
 
 from collections.abc import Mapping
@@ -19,7 +19,7 @@ from wolfstream.solver.working_set.store import Bounds, SampleStore
 
 
 def store_to_arrays(store: SampleStore) -> dict[str, NDArray[Any]]:
-    """Return copies of the rows, codes and `entered` numbers of all slots."""
+    """Return copies of the rows, class numbers, `entered` and sample numbers of all slots."""
     inverse = store.inverse_weight[: store.used]
     weights = {"inverse_weight": inverse.copy()} if np.any(inverse != 1.0) else {}
     return {
@@ -39,9 +39,10 @@ def store_from_arrays(
     bounds: Bounds,
     added: int,
 ) -> SampleStore:
-    """Return the store that `store_to_arrays` described, without kernel values yet.
+    """Return the store of which `store_to_arrays` made the arrays, still without kernel values.
 
-    added: the number of samples that were ever stored.
+    kernel, origin, precision, bounds: as of `SampleStore`.
+    added: how many samples were ever stored.
     """
     exact = rows_from_arrays("rows", arrays)
     assert exact is not None

@@ -1,4 +1,4 @@
-"""How large a working set is, and what one more sample costs it."""
+"""The size of a working set, and the cost of one more sample."""
 
 from typing import NamedTuple
 
@@ -12,16 +12,17 @@ from wolfstream.solver.working_set.store import SampleStore
 
 
 class Summary(NamedTuple):
-    """What is shown of a working set besides its objective.
+    """The numbers that are shown of a working set besides its objective."""
 
-    size: stored samples. support_vectors: those with weight in a problem. nbytes: see `WorkingSet`.
-    work_per_sample: see there. indefinite, rounded: see `ClassPairs`.
-    """
-
+    # The stored samples.
     size: int
+    # Those with weight in a problem.
     support_vectors: int
+    # Of all arrays of the set.
     nbytes: int
     work_per_sample: int
+    # Whether kernel values were indefinite, or rounding too large, for a certificate
+    # (`ClassPairs`).
     indefinite: bool
     rounded: bool
 
@@ -29,7 +30,11 @@ class Summary(NamedTuple):
 def summary_of(
     store: SampleStore, pairs: ClassPairs, corrective_steps: int, n_support: int, nbytes: int
 ) -> Summary:
-    """Return the summary of a set. n_support: its support vectors. nbytes: of all its arrays."""
+    """Return the summary of a set.
+
+    n_support: the number of its support vectors.
+    nbytes: of all its arrays.
+    """
     work = work_per_sample(store, pairs.problems.arrays, pairs.classes, corrective_steps)
     return Summary(store.size, n_support, nbytes, work, pairs.indefinite, pairs.rounded)
 
@@ -37,12 +42,15 @@ def summary_of(
 def work_per_sample(
     store: SampleStore, pairs: PairArrays, classes: NDArray[np.int64], corrective_steps: int
 ) -> int:
-    """The most multiplications that one more sample takes, without exponentials and refreshes.
+    """Return the most multiplications for one more sample, without exponentials and refreshes.
 
-    A kernel row; the decisions of all pairs; and, in the pairs of its class, P1's step and the
-    corrective steps, which read three rows of the members each.
+    They are those of a kernel row; of the decisions of all pairs; and, in the pairs of the sample's
+    class, of P1's step and of the corrective steps, which read three rows of the members each.
 
+    store: the stored samples.
+    pairs: the P problems.
     classes: (P, 2) the classes of each problem.
+    corrective_steps: the most for each sample.
     """
     entries, sizes = n_nonzeros(store.used_rows().exact), pairs.size
     members_of_class = np.bincount(classes.ravel(), np.repeat(sizes, 2))

@@ -4,8 +4,8 @@ A sweep reads kernel values from the shared matrices, updates the gradients and 
 the worst vertex of the next step, a stretch of members at a time. That is one pass over memory;
 building the row, taking the step and searching twice would be five.
 
-Loops count with unsigned numbers: a signed index might be negative and count from the end, and a
-loop that has to test for that does not run in vector registers.
+Loops count with unsigned numbers: a signed index may be negative and then counts from the end, and
+a loop with a test for that does not run in vector registers.
 """
 
 from typing import NamedTuple
@@ -30,15 +30,13 @@ STRETCH = 128
 
 
 class Members(NamedTuple):
-    """A problem and the data that its rows of A are read from.
-
-    buffer: (2, STRETCH) scratch, in the precision of the kernel values.
-    """
+    """A problem and the data of its rows of A."""
 
     problem: Problem
     values: KernelValues
     layout: Layout
     ridge: Ridge
+    # (2, STRETCH) scratch, in the precision of the kernel values.
     buffer: FloatArray
 
 
@@ -51,7 +49,7 @@ class Ends(NamedTuple):
 
 @inner
 def ends_of(problem: Problem) -> Ends:
-    """Return the ends, found by a search."""
+    """Return the ends by a search over all members."""
     return Ends(best_vertex(problem), worst_vertex(problem))
 
 
@@ -65,7 +63,7 @@ def toward(members: Members, p: int) -> Ends:
 
 @inner
 def away(members: Members, p: int) -> tuple[int, Ends]:
-    """alpha <- (1 + lambda) alpha - lambda e_p (P1 Algorithm 4); returns its kind, and the ends."""
+    """alpha <- (1 + lambda) alpha - lambda e_p (P1 Algorithm 4); returns kind and new ends."""
     problem = members.problem
     step, dropped, problem.q[0] = away_length(problem, p, diagonal_of(members, p))
     left = 0.0 if dropped else (1.0 + step) * problem.alpha[p] - step
@@ -109,7 +107,7 @@ def diagonal_of(members: Members, p: int) -> float:
 
 @inner
 def _rescale(members: Members, p: int, keep: float, step: float, alpha_p: float) -> Ends:
-    """alpha <- keep alpha + step e_p, g <- keep g - 2 step A_p; alpha_p is the new one of p."""
+    """alpha <- keep alpha + step e_p, g <- keep g - 2 step A_p; alpha_p is p's new weight."""
     problem, values, layout = members.problem, members.values, members.layout
     problem.steps[0] += 1
     n, near = problem.size[0], members.buffer[0]
@@ -141,7 +139,7 @@ def _scale(
     stop: int,
     origin: int,
 ) -> float:
-    """g <- keep g + factor y (k + 1), alpha <- keep alpha, k = of_p[m - origin]; returns max g."""
+    """g <- keep g + factor y (k + 1), alpha <- keep alpha, k = row_p[m - origin]; returns max g."""
     alpha, g, sign = problem.alpha, problem.gradient, problem.sign
     largest, first = -np.inf, np.uint64(origin)
     for m in range(np.uint64(start), np.uint64(stop)):
@@ -199,7 +197,7 @@ _NOTHING = _Extremes(-np.inf, 0, np.inf, 0)
 def _compare(
     problem: Problem, extremes: _Extremes, start: int, stop: int, largest: float
 ) -> _Extremes:
-    """Return the findings after a stretch whose largest gradient is known."""
+    """Return the extremes after a further stretch, whose largest gradient is given."""
     alpha, g, tie = problem.alpha, problem.gradient, tie_width(problem)
     smallest = np.inf
     for m in range(np.uint64(start), np.uint64(stop)):
@@ -214,10 +212,11 @@ def _compare(
 
 @inner
 def _ends_in(problem: Problem, extremes: _Extremes) -> Ends:
-    """Return the first members of the found stretches that are as good, up to ties."""
+    """Return the first members with the extreme gradients, up to ties."""
     alpha, g, tie = problem.alpha, problem.gradient, tie_width(problem)
     best, worst, last = extremes.best, extremes.worst, problem.size[0] - 1
-    # Each finds one before the last, unless gradients are no numbers: no index may rest on them.
+    # The loops end before the last member unless gradients are NaN, which must not lead out of
+    # the arrays.
     while best < last and g[best] < extremes.highest - tie:
         best += 1
     while worst < last and (alpha[worst] == 0.0 or g[worst] > extremes.lowest + tie):

@@ -1,4 +1,4 @@
-"""Support vector regression on the simplex, sample by sample: the working set of numbers.
+"""Support vector regression on the simplex, sample by sample: the working set for targets.
 
     minimise (||w||^2 + b^2) / 2 + C sum w_i (xi_i^2 + xi*_i^2),  h = w'phi + b,
     y_i - h(x_i) <= epsilon + xi_i,  h(x_i) - y_i <= epsilon + xi*_i
@@ -9,17 +9,17 @@ the dual over their weights lambda >= 0 is
     maximise p'lambda - lambda'M lambda / 2,  p_v = s y - epsilon,
     M_uv = s_u s_v (k(x_u, x_v) + 1) + delta_uv / (2 C w).
 
-With a given epsilon nothing makes the weights sum to a constant, as `frank_wolfe.duals` says of a
-tube that is found. One vertex more does: that of the rest, where p and M are zero. With any T that
-the weights' sum stays below, lambda = T alpha for an alpha on the simplex, and divided by -T^2 / 2
-the dual is a quadratic on it, in the form of `frank_wolfe.duals` with c = 2 p / T (P2 has the
-enclosing ball and the SVM in this form, and asks for regression as future work).
+With a given epsilon the weights need not sum to a constant, as they do where epsilon is a variable
+(`frank_wolfe.duals`). One more vertex makes them: the rest, whose p and M are zero. For any T above
+the sum of the weights, lambda = T alpha with alpha on the simplex, and divided by -T^2 / 2 the dual
+is a quadratic on it, in the form of `frank_wolfe.duals` with c = 2 p / T (P2 has the enclosing ball
+and the SVM in this form, and names regression as future work).
 
 All steps here are swaps (P4 section 2.2), most of them with the vertex of the rest, and their exact
-line searches have no T: it may be as large as one likes. Of a sample's two vertices one has weight
-at most, so that beta = lambda+ - lambda- is all there is to keep, and h = sum_i beta_i (k(x_i, .)
-+ 1). The certificate needs no T either. It is the difference of the primal and the dual over the
-members, in which (|y_i - h(x_i)| - epsilon)+ is the slack:
+line searches do not contain T, which may be arbitrarily large. At most one of a sample's two
+vertices has weight, so that beta = lambda+ - lambda- is enough, and h = sum_i beta_i (k(x_i, .) +
+1). The certificate does not contain T either. It is the difference of the primal and the dual over
+the members, in which (|y_i - h(x_i)| - epsilon)+ is the slack:
 
     gap = beta'K beta + sum_i C w_i slack_i^2 + ridge_i beta_i^2 / 2 + epsilon |beta_i| - y_i beta_i
 """
@@ -40,7 +40,7 @@ from wolfstream.solver.working_set.intake import Intake
 from wolfstream.solver.working_set.ridges import Ridges
 from wolfstream.solver.working_set.store import FREE, Bounds, SampleStore
 from wolfstream.solver.working_set.tube_members import TubeMembers
-from wolfstream.solver.working_set.tube_steps import PLACES, TubeRule, TubeTrace, walk_tube
+from wolfstream.solver.working_set.tube_steps import PROGRESS_SIZE, TubeRule, TubeTrace, walk_tube
 from wolfstream.solver.working_set.tube_values import add_values, give_values, take_values
 
 # The least number of steps between two computations of h, and how many more for each member.
@@ -50,31 +50,33 @@ _ROUNDING = 1e-9
 
 
 class TubeBlock(NamedTuple):
-    """The results for n samples: see `tube_steps.TubeTrace`, and `entered` of `absorb`."""
+    """The results for n samples, (n,) each."""
 
+    # As of `tube_steps.TubeTrace`.
     value: Float64Array
     admitted: NDArray[np.bool_]
     step: NDArray[np.int8]
+    # The numbers under which the samples were stored, -1 where one was not.
     entered: NDArray[np.int64]
 
 
 class Certificate(NamedTuple):
-    """The dual's value, which is to be maximised, and how far below its optimum it may be.
-
-    gap: over the members of the set; NaN where rounding has made the quadratic term negative, or
-        may be more than a hundredth of the objective.
-    """
+    """The dual's value, which is maximised, and a bound of its distance from the optimum."""
 
     objective: float
+    # Over the members of the set; NaN where rounding has made the quadratic term negative, or may
+    # be more than a hundredth of the objective.
     gap: float
 
 
 class TubeSet:
     """SFW or MSFW (P1) for targets of deviation 1, over stored samples.
 
-    kernel: with a number as gamma, positive semidefinite. largest_weight: the largest weight of a
-        sample that may come.
-    C, bounds: as of `working_set.learner.WorkingSet`.
+    kernel: positive semidefinite, with a number as gamma.
+    C: the cost of the squared slacks, > 0.
+    rule: the width of the tube, and the steps for each sample.
+    bounds: of the stored samples and of the memory of kernel values.
+    largest_weight: the largest weight that a sample may have.
 
     Raises ValueError for a bound below two samples, and for a kernel that may be indefinite.
     """
@@ -116,17 +118,19 @@ class TubeSet:
         return self._intake.nbytes + sum(array.nbytes for array in self.members)
 
     def growth(self, samples: int, block: int, width: int) -> int:
-        """Return the most bytes that so many more samples can add, of rows of this width.
+        """Return the most bytes that further samples can add.
 
+        samples: their number.
         block: how many of them come at a time.
+        width: the features of a row.
         """
         return self._intake.growth(samples, block, width)
 
     @property
     def work_per_sample(self) -> int:
-        """The most multiplications of one more sample, without exponentials and refreshes.
+        """The most multiplications for one more sample, without exponentials and refreshes.
 
-        A kernel row, the sample's value, and three for each member and step.
+        They are those of a kernel row, of the sample's value, and three for each member and step.
         """
         if not self._intake.begun:
             return 0
@@ -142,13 +146,18 @@ class TubeSet:
         entered: NDArray[np.int64] | None = None,
         weight: Float64Array | None = None,
     ) -> TubeBlock:
-        """Learn (n, d) finite rows with targets (n,), n > 0, strictly in order.
+        """Learn n > 0 samples, strictly in order.
 
         The result does not depend on the division of a stream into calls, up to the rounding of
-        matrix products. Raises TypeError for sparse rows after dense ones, or dense after sparse.
+        matrix products.
 
-        entered: in a further pass over the same rows the last pass's `entered`, as of `WorkingSet`.
-        weight: (n,) how much each sample counts, > 0; None if all count 1.
+        X: (n, d) finite rows.
+        y: (n,) float64 targets.
+        entered: (n,) int64, in a further pass over the same rows what the last pass returned;
+            None in the first.
+        weight: (n,) float64 sample weights > 0; None if all are 1.
+
+        Raises TypeError for sparse rows after dense ones, or dense after sparse.
         """
         if entered is None:
             entered = np.full(len(y), FREE, np.int64)
@@ -164,7 +173,7 @@ class TubeSet:
         return TubeBlock(*(np.concatenate(column) for column in zip(*pieces, strict=True)))
 
     def certificate(self) -> Certificate:
-        """Return the dual's value and the gap, as the module's docstring has them."""
+        """Return the dual's value and the gap, by the formula in the module's docstring."""
         held = np.flatnonzero(self.members.held)
         beta, value, y, ridge = (field[held] for field in self.members[:4])
         quadratic = float(beta @ value)
@@ -174,7 +183,7 @@ class TubeSet:
         objective = linear - penalty - 0.5 * quadratic
         gap = quadratic + 0.5 * float((slack * slack / ridge).sum()) + penalty - linear
         exact = quadratic >= -_ROUNDING * (abs(linear) + penalty)
-        # Each h(x) is rounded by this much, and the terms by what they multiply it with.
+        # A bound of the gap's rounding: that of each h(x), times the factors of h(x) in the terms.
         size = float(np.abs(beta).sum())
         rounding = sum_rounding(self.kernel, self.precision.dtype) * size
         rounding *= float(np.abs(self.store.diagonal[held]).max(initial=0.0)) + 1.0
@@ -193,7 +202,7 @@ class TubeSet:
         inverse_weight = self.ridges.inverse_weights(codes, weight, self.precision)
         block = self._intake.arriving(X, codes, inverse_weight, entered)
         values = block.values
-        self._seat(values, y, self.ridges.of_class(0) * inverse_weight)
+        self._write_block(values, y, self.ridges.class_ridge(0) * inverse_weight)
         trace = TubeTrace(np.empty(len(y)), np.zeros(len(y), np.bool_), np.zeros(len(y), np.int8))
         self._walk(values, block.column, trace)
         chosen, slots = self._intake.keep(block, trace.admitted, self.seen + np.arange(len(y)))
@@ -203,30 +212,30 @@ class TubeSet:
         self._refresh_if_due()
         return TubeBlock(*trace, self.store.entered_of(slots))
 
-    def _seat(self, values: KernelValues, y: Float64Array, ridge: Float64Array) -> None:
-        """Write what is known about a block's samples into the columns after all slots."""
+    def _write_block(self, values: KernelValues, y: Float64Array, ridge: Float64Array) -> None:
+        """Write targets, ridges and curvatures of a block into the columns after all slots."""
         stored, n = values.stored, len(y)
         if stored + n > len(self.members.beta):
-            roomy = _no_members(max(stored + n, 2 * len(self.members.beta)))
-            for old, new in zip(self.members, roomy, strict=True):
+            longer = _no_members(max(stored + n, 2 * len(self.members.beta)))
+            for old, new in zip(self.members, longer, strict=True):
                 new[:stored] = old[:stored]
-            self.members = roomy
-        seats = slice(stored, stored + n)
-        self.members.target[seats], self.members.ridge[seats] = y, ridge
+            self.members = longer
+        columns = slice(stored, stored + n)
+        self.members.target[columns], self.members.ridge[columns] = y, ridge
         diagonal = values.block[np.arange(n), stored + np.arange(n)].astype(np.float64)
-        self.members.curvature[seats] = diagonal + 1.0 + ridge
+        self.members.curvature[columns] = diagonal + 1.0 + ridge
 
     def _walk(self, values: KernelValues, column: NDArray[np.int64], trace: TubeTrace) -> None:
-        """Take the samples of a block in order."""
-        progress = np.zeros(PLACES, np.int64)
-        rest = self.members, values, column, self.rule, trace, progress
-        while (missing := walk_tube(*rest)) >= 0:
+        """Take the samples of a block in order, and compute the kernel rows that steps need."""
+        progress = np.zeros(PROGRESS_SIZE, np.int64)
+        arguments = self.members, values, column, self.rule, trace, progress
+        while (missing := walk_tube(*arguments)) >= 0:
             self.store.fetch(np.array([missing]))
 
     def _settle(
         self, stored: int, n: int, chosen: NDArray[np.int64], slots: NDArray[np.int64]
     ) -> None:
-        """Move what was admitted to its slots, and clear the columns after all slots."""
+        """Move the admitted samples to their slots, and clear the columns after all slots."""
         for field, empty in zip(self.members, _EMPTY, strict=True):
             admitted = field[stored + chosen]
             field[stored : stored + n] = empty
@@ -237,7 +246,7 @@ class TubeSet:
             self.refresh()
 
     def refresh(self) -> None:
-        """Compute h from the weights, which removes the rounding of thousands of updates."""
+        """Compute h from the weights, without the rounding of thousands of updates."""
         self.members.value[:] = 0.0
         for values in self.store.parts(np.flatnonzero(self.members.beta)):
             add_values(self.members, values)
@@ -246,8 +255,8 @@ class TubeSet:
     def _evict_if_due(self) -> None:
         """Evict samples at an eviction point, where the set is too close to its bound.
 
-        Those without weight leave first, then the oldest, whose weight goes to the member for
-        which this moves h least: the nearest one (`working_set.eviction`).
+        Samples without weight leave first, then the oldest, whose weight goes to the nearest
+        member, because this changes h least (`working_set.eviction`).
         """
         max_size, store = self._intake.bounds.max_size, self.store
         if max_size is None or not self._intake.at_eviction_point(self.seen):
@@ -286,7 +295,8 @@ class TubeSet:
         store = self.store
         store.compute_values()
         held = store.code[: store.used] != FREE
-        ridge = np.where(held, self.ridges.of_class(0) * store.inverse_weight[: store.used], 0.0)
+        ridge = self.ridges.class_ridge(0) * store.inverse_weight[: store.used]
+        ridge = np.where(held, ridge, 0.0)
         beta, value, target = (np.array(state[name]) for name in _SAVED)
         curvature = np.where(held, store.diagonal[: store.used] + 1.0 + ridge, 1.0)
         in_set = held.astype(np.float64)
@@ -294,7 +304,7 @@ class TubeSet:
 
 
 _SAVED = ("beta", "value", "target")
-# What `TubeMembers` has where no sample is held.
+# The values of `TubeMembers` where no sample is held.
 _EMPTY = TubeMembers(*np.array([0.0, 0.0, 0.0, 0.0, 1.0, 0.0]))
 
 

@@ -9,8 +9,8 @@ vertices of a sample are one number,
 a = k(x, x) + 1 + ridge the curvature: where u changes its sign, weight leaves one of the two
 vertices and enters the other.
 
-Members are found by their columns: a stored sample's is its slot, and the samples of a block come
-after all slots. Loops count with unsigned numbers, as those of `sweep` do.
+Members are addressed by their columns: a stored sample's is its slot, and the samples of a block
+come after all slots. Loops count with unsigned numbers, as those of `sweep` do.
 """
 
 from typing import NamedTuple
@@ -28,23 +28,25 @@ TIE = 1e-8
 
 
 class TubeMembers(NamedTuple):
-    """The samples of a set by column, with room for more; float64, and zero where none is held.
+    """The samples of a set by column, (capacity,) each; zero where no sample is held."""
 
-    beta: their weights. value: h(x). target: y. ridge: 1 / (2 C w). curvature: a; 1 where no
-    sample is held. held: 1.0 for a member of the set, otherwise 0.0.
-    """
-
+    # The weights.
     beta: Float64Array
+    # h(x).
     value: Float64Array
+    # y.
     target: Float64Array
+    # 1 / (2 C w).
     ridge: Float64Array
+    # a = k(x, x) + 1 + ridge; 1 where no sample is held.
     curvature: Float64Array
+    # 1.0 for a member of the set, otherwise 0.0.
     held: Float64Array
 
 
 @inner
 def best_weight(members: TubeMembers, m: int, epsilon: float) -> float:
-    """Return the beta of member m that is best while all others stay."""
+    """Return the beta_m that maximises the dual while all others stay."""
     a, beta = members.curvature[m], members.beta[m]
     alone = members.target[m] - members.value[m] + (a - members.ridge[m]) * beta
     inside = larger(-epsilon, smaller(alone, epsilon))
@@ -53,9 +55,11 @@ def best_weight(members: TubeMembers, m: int, epsilon: float) -> float:
 
 @inner
 def gain_of(members: TubeMembers, m: int, epsilon: float, only_toward: bool) -> float:
-    """Return by how much the dual grows by the best step of member m, 0.0 where none is held.
+    """Return by how much the best step of member m raises the dual, 0.0 where none is held.
 
     It has no branches, so that loops over it run in vector registers.
+
+    only_toward: whether only a step that makes |beta| grow counts.
     """
     beta, new = members.beta[m], best_weight(members, m, epsilon)
     slope = members.target[m] - members.value[m] - members.ridge[m] * beta
@@ -71,7 +75,7 @@ def best_step(
 ) -> tuple[int, float]:
     """Return the column below `end` whose step gains most, the first of equal ones, and the gain.
 
-    only_toward: of the steps that make |beta| grow.
+    only_toward: whether only steps that make |beta| grow count.
     """
     largest, first = 0.0, 0
     for start in range(0, end, STRETCH):
@@ -88,9 +92,10 @@ def best_step(
 
 @inner
 def take(members: TubeMembers, values: KernelValues, p: int, k: int, epsilon: float) -> int:
-    """Take the best step of member p, whose row is at hand, with k the block's last sample so far.
+    """Take the best step of member p, and return its kind.
 
-    Returns its kind.
+    p: a column whose row of kernel values is at hand.
+    k: the block's last sample so far.
     """
     new, beta = best_weight(members, p, epsilon), members.beta[p]
     members.beta[p] = new
@@ -104,7 +109,8 @@ def take(members: TubeMembers, values: KernelValues, p: int, k: int, epsilon: fl
 def move(members: TubeMembers, values: KernelValues, p: int, k: int, change: float) -> None:
     """h(x_m) <- h(x_m) + change (k(x_p, x_m) + 1) for all members up to sample k of the block.
 
-    Among the block's samples the later one's row counts, as it will in the Gram matrix.
+    The kernel value of two samples of the block is read from the later one's row, as it will be in
+    the Gram matrix.
     """
     stored, value = values.stored, members.value
     row = kernel_row(values, p).values

@@ -15,9 +15,11 @@ from wolfstream.solver.working_set.tube_members import TIE, TubeMembers, best_we
 
 
 class _Slopes(NamedTuple):
-    """Of the member that moves first: its slope, sign and curvature, and the tube."""
+    """The terms of a joint step that belong to its first member p."""
 
+    # Of the dual in beta_p, on the side that beta_p moves to.
     slope: float
+    # That side: 1 or -1.
     sign: float
     curvature: float
     epsilon: float
@@ -25,7 +27,7 @@ class _Slopes(NamedTuple):
 
 @inner
 def _slopes_of(members: TubeMembers, p: int, epsilon: float) -> _Slopes:
-    """Return the terms of steps of p and one other member, with beta_p on the side it goes to."""
+    """Return the terms of joint steps of p and one other member."""
     beta, new = members.beta[p], best_weight(members, p, epsilon)
     side = beta if new == 0.0 else new
     sign = 1.0 if side > 0.0 else -1.0
@@ -34,13 +36,15 @@ def _slopes_of(members: TubeMembers, p: int, epsilon: float) -> _Slopes:
 
 
 @inner
-def _change_beside(
+def _joint_change(
     members: TubeMembers, m: int, slopes: _Slopes, near: float
 ) -> tuple[float, float]:
-    """Return the best change of beta_m, and what it gains, where p takes its best step then.
+    """Return the best change of beta_m, and its gain, if p then takes its own best step.
 
-    near: k(x_p, x_m) + 1. beta_m may reach zero, but not cross it; where it is zero it stays.
-    It has no branches, so that loops over it run in vector registers.
+    beta_m may reach zero, but not cross it; where it is zero it stays. The function has no
+    branches, so that loops over it run in vector registers.
+
+    near: k(x_p, x_m) + 1.
     """
     beta = members.beta[m]
     sign = 1.0 if beta > 0.0 else -1.0
@@ -67,18 +71,18 @@ def best_partner(members: TubeMembers, values: KernelValues, p: int, k: int, eps
         highest, stop = 0.0, smaller(start + STRETCH, whole)
         for m in range(np.uint64(start), np.uint64(stop)):
             near = np.float64(row[m]) + 1.0
-            highest = larger(highest, _change_beside(members, m, slopes, near)[1])
+            highest = larger(highest, _joint_change(members, m, slopes, near)[1])
         if highest > largest * (1.0 + TIE):
             largest, best = highest, start
     if best >= 0:
         for m in range(best, smaller(best + STRETCH, whole)):
             near = np.float64(row[m]) + 1.0
-            if _change_beside(members, m, slopes, near)[1] >= largest * (1.0 - TIE):
+            if _joint_change(members, m, slopes, near)[1] >= largest * (1.0 - TIE):
                 best = m
                 break
     for j in range(whole - stored, k + 1):
         near = np.float64(values.block[j, p]) + 1.0
-        gain = _change_beside(members, stored + j, slopes, near)[1]
+        gain = _joint_change(members, stored + j, slopes, near)[1]
         if gain > largest * (1.0 + TIE):
             largest, best = gain, stored + j
     members.beta[p] = beta_p
@@ -89,11 +93,11 @@ def best_partner(members: TubeMembers, values: KernelValues, p: int, k: int, eps
 def take_pair(
     members: TubeMembers, values: KernelValues, p: int, partner: int, k: int, epsilon: float
 ) -> None:
-    """Move p and its partner to where both are best, or p alone where it would change its side."""
+    """Move p and its partner to their joint optimum, or p alone if it would change its sign."""
     if partner >= 0:
         slopes, beta_p = _slopes_of(members, p, epsilon), members.beta[p]
         near = _near(values, p, partner)
-        change = _change_beside(members, partner, slopes, near)[0]
+        change = _joint_change(members, partner, slopes, near)[0]
         step = (slopes.slope - near * change) / slopes.curvature
         if slopes.sign * (beta_p + step) >= 0.0:
             members.beta[p] = beta_p + step
@@ -106,7 +110,7 @@ def take_pair(
 
 @inner
 def _near(values: KernelValues, p: int, m: int) -> float:
-    """Return k(x_p, x_m) + 1; among the block's samples the later one's row counts."""
+    """Return k(x_p, x_m) + 1, of two samples of the block from the later one's row."""
     if m < values.stored or m <= p:
         return float(np.float64(kernel_row(values, p).values[m]) + 1.0)
     return float(np.float64(kernel_row(values, m).values[p]) + 1.0)

@@ -19,28 +19,30 @@ from wolfstream.solver.working_set.tube_pairs import best_partner, take_pair
 # The gain, with targets of deviation 1, below which no more corrective steps are taken: where
 # k(x, x) = 1 such a step moves no prediction by more than a hundredth of that deviation.
 _LEAST_GAIN = 2.5e-5
-# The places of `walk`'s progress: the sample in the block, whether it has arrived, and the steps
-# that were taken for it.
-SAMPLE, ARRIVED, TAKEN, PLACES = range(4)
+# The entries of `walk_tube`'s progress: the sample in the block, whether it was predicted and
+# admitted or not, and how many steps were taken for it.
+SAMPLE, ARRIVED, TAKEN, PROGRESS_SIZE = range(4)
 
 
 class TubeRule(NamedTuple):
-    """Half the width of the tube; whether P1's own step may be one away; corrective steps."""
+    """The steps that may be taken for a sample."""
 
+    # Half the width of the tube, in deviations of the targets.
     epsilon: float
+    # Whether P1's own step may be one away from a vertex (MSFW).
     away_steps: bool
+    # The most steps after P1's own one.
     corrective_steps: int
 
 
 class TubeTrace(NamedTuple):
-    """What happened to the B samples of a block.
+    """The results for the B samples of a block."""
 
-    value: (B,) h(x) just before the sample was learned. admitted: (B,) whether it entered the set.
-    step: (B,) the kind of P1's own step.
-    """
-
+    # (B,) h(x) just before the sample was learned.
     value: Float64Array
+    # (B,) whether the sample entered the set.
     admitted: NDArray[np.bool_]
+    # (B,) the kind of P1's own step.
     step: NDArray[np.int8]
 
 
@@ -59,11 +61,12 @@ def walk_tube(
     (P1 Algorithm 1 line 5). Then the best step of all is taken, which without away steps must be
     one toward a vertex, and up to `rule.corrective_steps` more while they gain anything.
 
-    column: (B,) the slot of a sample that is stored already, else stored + its place in the block;
-        its target, ridge and curvature are written there. progress: (PLACES,) zeros at first.
+    column: (B,) the slot of a sample that is stored already, otherwise `stored` + its number in the
+        block; the sample's target, ridge and curvature stand there.
+    progress: (PROGRESS_SIZE,) zeros at first.
 
-    Returns the column whose row of kernel values the next step needs and is not at hand, -1 once
-    all samples are learned. With that row and the same arguments the next call goes on there.
+    Returns the column whose row of kernel values is not at hand but needed for the next step, -1
+    once all samples are learned. With that row and the same arguments the next call continues.
     """
     for k in range(progress[SAMPLE], len(column)):
         end = values.stored + k + 1

@@ -1,4 +1,4 @@
-"""The values h(x) of the members of a set that learns numbers, after changes of many weights."""
+"""The values h(x) of the members of a set for regression, after changes of many weights."""
 
 import numpy as np
 from numpy.typing import NDArray
@@ -25,9 +25,10 @@ def take_values(
     evicted: NDArray[np.bool_],
     heir: NDArray[np.int64],
 ) -> None:
-    """Take evicted slots, whose rows are at hand, out of the values, and name their heirs.
+    """h(x_m) <- h(x_m) - beta_p (k(x_p, x_m) + 1) for the evicted slots p whose rows are at hand.
 
-    evicted: (slots,). heir: (slots,) is written: the nearest slot that stays.
+    evicted: (slots,).
+    heir: (slots,) is written for each p: the nearest slot that stays.
     """
     for p in range(values.stored):
         if members.beta[p] != 0.0 and evicted[p] and at_hand(values, p):
@@ -42,7 +43,10 @@ def take_values(
 
 @compiled
 def give_values(members: TubeMembers, values: KernelValues, heir: NDArray[np.int64]) -> None:
-    """Give the weight of evicted slots to heirs whose rows are at hand; see `take_values`."""
+    """Add the weight of evicted slots to that of their heirs whose rows are at hand.
+
+    heir: (slots,) as `take_values` wrote it.
+    """
     for p in range(values.stored):
         h = heir[p]
         if h >= 0 and at_hand(values, h):

@@ -1,9 +1,9 @@
-"""One working set of the sets that learned parts of a stream.
+"""Merging the working sets that learned parts of a stream into one.
 
 The merged set starts with the support vectors of all, and with the mean of their weights. Then it
-takes MSFW's corrective steps on what it holds until its duality gap is small. The gap is over the
-union: it bounds how far the weights are from the best ones on these samples (P1 Lemma 4.1), as a
-set's gap always does, and says nothing of samples that none of the sets has kept.
+takes MSFW's corrective steps on its samples until its duality gap is small. The gap is over the
+union: it bounds the distance from the optimum on these samples (P1 Lemma 4.1), as a set's gap
+always does, and says nothing about samples that none of the sets has kept.
 """
 
 from collections.abc import Sequence
@@ -21,47 +21,55 @@ from wolfstream.solver.working_set.view import dual_coefficients
 
 # The gap of each pair of classes, relative to its objective, at which corrective passes end.
 GAP = 0.01
-# Labels that contradict each other bring a set near its optimum slowly.
+# With contradictory labels a set converges slowly.
 MOST_PASSES = 30
 
 
 class Support(NamedTuple):
-    """The support vectors of a set.
+    """The n support vectors of a set."""
 
-    X: (n, d). codes: (n,) class numbers. weight: (n,) how much each sample counts. alpha:
-    (pairs, n) >= 0, in the order of `simplex.pairs.pairs_of`.
-    """
-
+    # (n, d).
     X: Matrix
+    # (n,) class numbers.
     codes: NDArray[np.int64]
+    # (n,) sample weights.
     weight: Float64Array
+    # (pairs, n) >= 0, in the order of `simplex.pairs.pairs_of`.
     alpha: Float64Array
 
 
 def support_of(learner: WorkingSet) -> Support:
-    """Return the support vectors of a set that has learned some samples."""
+    """Return the support vectors of a set that has learned at least one sample."""
     store = learner.store
     slots, coefficients = dual_coefficients(learner.view())
     alpha, weight = np.abs(coefficients), 1.0 / store.inverse_weight[slots]
     return Support(take_rows(store.rows.exact, slots), store.code[slots], weight, alpha)
 
 
-def renumbered(support: Support, places: NDArray[np.int64], classes: int) -> Support:
-    """Return the same with class j as number places[j] of so many classes."""
+def renumbered(support: Support, class_codes: NDArray[np.int64], classes: int) -> Support:
+    """Return the same support vectors with other class numbers.
+
+    class_codes: the new number of each class so far.
+    classes: how many classes there are in the new numbering.
+    """
     number = {pair: i for i, pair in enumerate(pairs_of(max(2, classes)))}
     alpha = np.zeros((len(number), len(support.codes)))
-    for (a, b), row in zip(pairs_of(len(places)), support.alpha, strict=False):
-        pair = int(min(places[a], places[b])), int(max(places[a], places[b]))
-        alpha[number[pair]] = row
-    return support._replace(codes=places[support.codes], alpha=alpha)
+    for (a, b), row in zip(pairs_of(len(class_codes)), support.alpha, strict=False):
+        new = sorted((int(class_codes[a]), int(class_codes[b])))
+        alpha[number[new[0], new[1]]] = row
+    return support._replace(codes=class_codes[support.codes], alpha=alpha)
 
 
 def unite(learner: WorkingSet, each: Sequence[Support], classes: int) -> None:
-    """Have a set without samples hold the support vectors of all, at weights with a small gap.
+    """Put the support vectors of all into a set without samples, at weights with a small gap.
 
-    each: with weights for all pairs of so many classes. Where they are more than the set may hold,
-    it begins with an even selection, because those with the largest weights are those that no set
-    explains; then it learns the others, and evicts as it always does.
+    Where they are more than the set may hold, it begins with an even selection, because those with
+    the largest weights are those that no set explains. Then it learns the others, and evicts as it
+    always does.
+
+    learner: the set, which is changed.
+    each: support vectors with weights for all pairs of the classes.
+    classes: the number of classes.
     """
     joined = _joined(each)
     count = len(joined.codes)
@@ -85,9 +93,9 @@ def unite(learner: WorkingSet, each: Sequence[Support], classes: int) -> None:
 
 
 def _joined(each: Sequence[Support]) -> Support:
-    """The support vectors of all, some of each in turn; each set's weights count the same."""
-    place = [(np.arange(len(support.codes)) + 0.5) / max(len(support.codes), 1) for support in each]
-    order = np.argsort(np.concatenate(place), kind="stable")
+    """Return the support vectors of all, interleaved evenly; each set's weights count the same."""
+    share = [(np.arange(len(support.codes)) + 0.5) / max(len(support.codes), 1) for support in each]
+    order = np.argsort(np.concatenate(share), kind="stable")
     return Support(
         take_rows(concatenate_rows([support.X for support in each]), order),
         np.concatenate([support.codes for support in each])[order],
@@ -108,7 +116,7 @@ def relative_gap(learner: WorkingSet) -> float:
 
 
 def _on_simplex(alpha: Float64Array, codes: NDArray[np.int64]) -> Float64Array:
-    """Weights that sum to one for each pair of classes; alike where no set has both classes."""
+    """Scale the weights of each pair to a sum of one; uniform if no set has both classes."""
     pairs = pairs_of(max(2, 1 + int(codes.max())))
     shares = np.empty((len(pairs), len(codes)))
     for i, pair in enumerate(pairs):

@@ -1,4 +1,4 @@
-"""An immutable view of a working-set model, from which `working_set.predictions` are made."""
+"""An immutable view of a working-set model, which `working_set.predictions` reads."""
 
 from typing import NamedTuple
 
@@ -17,35 +17,33 @@ from wolfstream.solver.working_set.store import SampleStore
 
 
 class WorkingSetView(NamedTuple):
-    """All that a prediction reads; nothing in it changes after publication.
-
-    kernel, rows, origin, tolerance: the stored samples, prepared for `kernel_block`.
-    column: (members,) each member's row in `rows`; problem i has the members
-        [ends[i-1], ends[i]).
-    coefficient: (members,) alpha_i y_i.
-    bias: (problems,) b = y'alpha (P1 section 3.2).
-    q: (problems,) alpha'A alpha.
-    gap: (problems,) max g + 2q over each problem's members, a bound on f* - f over the set (P1
-        Lemma 4.1); NaN where nothing has weight, A is not positive semidefinite, or rounding may
-        be more than a hundredth of q (`rounding`).
-    code, number: of each row its class, and its place among all samples that the set has seen, from
-        0, or -1 where that is not known. None of weights that were given (`expansion`).
-    coupled: see `learner.WorkingSet`.
-    """
+    """Everything that a prediction reads; nothing in it changes after publication."""
 
     kernel: Kernel
+    # The stored samples, prepared for `kernel_block` with this origin and tolerance.
     rows: Rows
     origin: Float64Array
     tolerance: float
     n_classes: int
+    # (members,) each member's row in `rows`.
     column: NDArray[np.int64]
+    # (members,) alpha_i y_i.
     coefficient: Float64Array
+    # (problems,) problem i has the members [ends[i-1], ends[i]).
     ends: NDArray[np.int64]
+    # (problems,) b = y'alpha (P1 section 3.2).
     bias: Float64Array
+    # (problems,) alpha'A alpha.
     q: Float64Array
+    # (problems,) max g + 2q over each problem's members, a bound on f* - f over the set (P1 Lemma
+    # 4.1); NaN where no member has weight, where A is not positive semidefinite, and where rounding
+    # may be more than a hundredth of q (`rounding`).
     gap: Float64Array
+    # The class of each row, and its number among all samples that the set has seen, from 0, or -1
+    # where that is not known. None in a view of given weights (`expansion`).
     code: NDArray[np.int64] | None = None
     number: NDArray[np.int64] | None = None
+    # As of `learner.WorkingSet`.
     coupled: bool = True
 
     @property
@@ -58,7 +56,7 @@ class WorkingSetView(NamedTuple):
     @property
     def n_support(self) -> int:
         """How many samples have weight in at least one problem."""
-        # One problem has each sample once.
+        # In one problem no sample occurs twice.
         return int(np.count_nonzero(self.coefficient) if len(self.ends) == 1 else len(self.support))
 
 
@@ -72,7 +70,14 @@ def view_of(
     *,
     coupled: bool,
 ) -> WorkingSetView:
-    """Copy what a prediction needs; rows are shared, because used slots are not overwritten."""
+    """Copy everything that a prediction reads, but share the rows: used slots do not change.
+
+    kernel, origin, tolerance: of the prepared rows.
+    store: the stored samples.
+    n_classes: how many classes are known.
+    pairs: the problems.
+    coupled: as of `learner.WorkingSet`.
+    """
     rows, used = store.used_rows(), store.used
     count, total = len(pairs.size), int(pairs.size.sum())
     column, coefficient = np.empty(total, np.int64), np.empty(total)
@@ -138,9 +143,13 @@ def expansion(
     gap: Float64Array,
     precision: Precision,
 ) -> WorkingSetView:
-    """Return the view of given weights of (n, d) rows: dual_coef, (problems, n), is alpha_i y_i.
+    """Return the view of given weights.
 
-    bias, q, gap: (problems,), see `WorkingSetView`.
+    X: (n, d) rows.
+    n_classes: how many classes there are.
+    dual_coef: (problems, n) alpha_i y_i.
+    bias, q, gap: (problems,) as of `WorkingSetView`.
+    precision: of the kernel values.
     """
     origin = origin_of(X) if n_rows(X) else np.empty(0)
     problem, column = np.nonzero(dual_coef)
@@ -160,10 +169,10 @@ def expansion(
 
 
 def supported(view: WorkingSetView, precision: Precision) -> WorkingSetView:
-    """Return the same model with its support vectors alone, prepared anew in a precision."""
+    """Return the same model with its support vectors alone, prepared again in a precision."""
     support = view.support
-    place = np.full(len(view.rows.far), -1, np.int64)
-    place[support] = np.arange(len(support))
+    new_row = np.full(len(view.rows.far), -1, np.int64)
+    new_row[support] = np.arange(len(support))
     problem = np.repeat(np.arange(len(view.ends)), np.diff(view.ends, prepend=0))
     weighted = np.flatnonzero(view.coefficient)
     vectors = take_rows(view.rows.exact, support)
@@ -172,7 +181,7 @@ def supported(view: WorkingSetView, precision: Precision) -> WorkingSetView:
         rows=prepare_rows(view.kernel, vectors, origin, *precision),
         origin=origin,
         tolerance=precision.tolerance,
-        column=place[view.column[weighted]],
+        column=new_row[view.column[weighted]],
         coefficient=view.coefficient[weighted],
         ends=np.cumsum(np.bincount(problem[weighted], minlength=len(view.ends))),
         code=None,

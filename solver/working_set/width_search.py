@@ -24,17 +24,17 @@ _LEAST_RIDGE = 1e-6
 
 
 class Search(NamedTuple):
-    """What a search looks at.
+    """The input of a search: n samples, and the present widths."""
 
-    time, X, codes: (n,), (n, d), (n,) the last samples, as `Past.samples` has them.
-    widths: the present (gamma, horizon). find: which of them may change. ridge: of the forecasts.
-    """
-
+    # The samples, (n,), (n, d) and (n,), as `Past.samples` returns them.
     time: NDArray[np.int64]
     X: Float64Array
     codes: NDArray[np.int64]
+    # The present (gamma, horizon).
     widths: tuple[float, float]
+    # Which of the two may change.
     find: tuple[bool, bool]
+    # The ridge of the forecasts.
     ridge: float
 
     @property
@@ -46,7 +46,8 @@ class Search(NamedTuple):
 def best_widths(search: Search) -> tuple[float, float]:
     """Return the widths (gamma, horizon) that would have forecast the last samples best.
 
-    First gamma is compared with others, then the horizon with others at the gamma that was best.
+    First gamma is compared with others, then the horizon with others at the best gamma. The present
+    widths stay unless others lower the error by 2%, and while all samples have one class.
     """
     gamma, horizon = search.widths
     if not any(search.find) or search.codes.min() == search.codes.max():
@@ -73,7 +74,7 @@ def _error(search: Search, gamma: float, horizon: float) -> float:
 
 
 def most_work(find: tuple[bool, bool], columns: int) -> int:
-    """The most multiplications of a search: for each error, a kernel matrix and its factor."""
+    """Return the most multiplications of a search: for each error, a Gram matrix and its factor."""
     n, widths = RECENT + EARLIER, sum(find) * len(_FACTORS)
     return (1 + widths) * (n**3 // 3 + n**2 * (columns + 1) // 2) if widths else 0
 
@@ -81,7 +82,7 @@ def most_work(find: tuple[bool, bool], columns: int) -> int:
 def _better(
     least: float, present: float, errors: list[float], others: list[float]
 ) -> tuple[float, float]:
-    """Return the error and the width that is worth a change, or the present ones."""
+    """Return the best other width and its error if they are worth a change, else the present."""
     best, width = min(zip(errors, others, strict=True), default=(math.inf, present))
     return (best, width) if best < _WORTH_A_CHANGE * least else (least, present)
 

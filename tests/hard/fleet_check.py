@@ -90,7 +90,7 @@ def _other_bits(model: RecordedModel, log: Log, reads: list[Read]) -> list[str]:
             learner.publish()
             published = learner.model.published
             head = learner.model.spec.serve
-            made = published.predict(head, published.seen(np.asarray(PROBE)))
+            made = published.predict(head, published.head_rows(np.asarray(PROBE)))
             if np.asarray(made.decision).tolist() != answer.decision:
                 faults.append(f"{model.name}: other predictions at {answer.sequence}")
             if answer.epoch not in log.epochs_at(answer.sequence):

@@ -57,7 +57,7 @@ class _Half:
         published = self.learner.model.published
         for answer in self.reads.pop((self.learner.sequence, _life(self.learner.epoch)), []):
             head = self.learner.model.spec.serve
-            made = published.predict(head, published.seen(np.asarray(probe)))
+            made = published.predict(head, published.head_rows(np.asarray(probe)))
             if np.asarray(made.decision).tolist() != answer.decision:
                 self.faults.append(f"{self.name}: other predictions at {answer.sequence}")
             if answer.epoch not in self.epochs:

@@ -138,6 +138,7 @@ class TestRecorded:
             learner.publish()
             again, rows = learner.model.published, SAMPLES.X
             made, learned = (
-                one.predict("asset", one.seen(rows)).decision for one in (again, live.published)
+                one.predict("asset", one.head_rows(rows)).decision
+                for one in (again, live.published)
             )
             assert made == learned

@@ -204,7 +204,7 @@ class Control:
         for head in published.heads:
             path = f"/v1/models/control/predict?head={head}"
             told = self._client.post(path, json={"x": rows.tolist()}).json()
-            expected = published.predict(head, published.seen(rows))
+            expected = published.predict(head, published.head_rows(rows))
             assert told["prediction"] == expected.prediction
             assert told["decision"] == expected.decision
         self._client.close()

@@ -82,7 +82,7 @@ def direct_hessian(learner, problem):
     """A of a problem's members from the stored rows, nothing incremental in it."""
     held = members(problem)
     X = learner.store.rows.exact[held.column]
-    of_classes = learner.ridges.of_classes(learner.n_classes)[learner.store.code[held.column]]
+    of_classes = learner.ridges.class_ridges(learner.n_classes)[learner.store.code[held.column]]
     ridge = of_classes * learner.store.inverse_weight[held.column]
     return hessian(learner.kernel, X, held.sign, 0.5 / ridge)
 

@@ -10,7 +10,7 @@ from starlette.types import ASGIApp, Receive, Scope, Send
 
 from wolfstream.service.access.key_ring import KeyRing
 from wolfstream.service.engine.facade import Engine
-from wolfstream.service.engine.serving import Serving
+from wolfstream.service.engine.serving import ServingEngine
 from wolfstream.service.monitor.producer import Monitor
 from wolfstream.service.replicas.membership import Membership
 from wolfstream.service.settings import Settings
@@ -176,7 +176,7 @@ def _application(endpoints: Endpoints) -> Application:
 def _layers(
     app: Application,
     inner: ASGIApp,
-    engine: Serving,
+    engine: ServingEngine,
     settings: Settings,
     ring: KeyRing,
     requests: Requests,

@@ -12,7 +12,7 @@ from typing import Any
 from wolfstream.service.access.key_ring import Grant
 from wolfstream.service.diagnostics import tracing
 from wolfstream.service.engine.learn_request import Answer
-from wolfstream.service.engine.serving import Predicting, Serving
+from wolfstream.service.engine.serving import PredictingEngine, ServingEngine
 from wolfstream.service.errors import (
     Invalid,
     ModelBroken,
@@ -24,7 +24,7 @@ from wolfstream.service.model.live import Model
 from wolfstream.service.model.published import ModelView
 from wolfstream.service.model.questions import answer, answer_each, is_simple
 from wolfstream.service.model.revision import Revision
-from wolfstream.service.model.single_rows import MOST_COST, Answered
+from wolfstream.service.model.single_rows import MOST_COST, QuestionAnswer
 from wolfstream.service.samples.ids import LateLabels
 from wolfstream.service.samples.labels import Label
 from wolfstream.service.samples.validation import Question, Samples, check_explained
@@ -39,7 +39,7 @@ _VALUES_PER_REASON = 24
 
 
 def learn(
-    engine: Serving,
+    engine: ServingEngine,
     grant: Grant,
     model: Model,
     call: LearningCall,
@@ -74,7 +74,7 @@ def learn(
 
 
 async def predict(
-    engine: Predicting,
+    engine: PredictingEngine,
     grant: Grant,
     model: Model,
     head: str | None,
@@ -147,7 +147,7 @@ async def predict(
 
 
 def label(
-    engine: Serving,
+    engine: ServingEngine,
     grant: Grant,
     model: Model,
     labels: LateLabels,
@@ -189,7 +189,7 @@ def _hold_answer(
         lease.hold(n_bytes(question.rows) + answer_bytes)
 
 
-async def check_predicts(engine: Predicting, model: Model, row: Rows, lease: Lease) -> None:
+async def check_predicts(engine: PredictingEngine, model: Model, row: Rows, lease: Lease) -> None:
     """Check that the served head can predict a row. Raises MemoryFull, ModelBroken, Untrained."""
     _check_intact(model)
     published = await engine.view(model, model.spec.serve, row)
@@ -198,7 +198,7 @@ async def check_predicts(engine: Predicting, model: Model, row: Rows, lease: Lea
 
 async def _answer(
     model: Model, published: ModelView, head: HeadName, question: Question, lease: Lease
-) -> Answered:
+) -> QuestionAnswer:
     """Return predictions, and the other fields that were asked for.
 
     They are computed on another thread if it takes long. Single rows are computed with those that

@@ -9,7 +9,7 @@ import numpy as np
 from fastapi import Path, Request, Response
 
 from wolfstream.service.engine.facade import Engine
-from wolfstream.service.engine.serving import Predicting
+from wolfstream.service.engine.serving import PredictingEngine
 from wolfstream.service.errors import UnknownModel
 from wolfstream.service.model.live import Model
 from wolfstream.service.model.published import ModelView
@@ -38,7 +38,9 @@ def inference_endpoints(engine: Engine, settings: Settings, memory: MemoryBudget
     }
 
 
-def infer_endpoints(engine: Predicting, settings: Settings, memory: MemoryBudget) -> Endpoints:
+def infer_endpoints(
+    engine: PredictingEngine, settings: Settings, memory: MemoryBudget
+) -> Endpoints:
     """Return the endpoints of the protocol that predict."""
 
     async def infer(request: Request, name: str) -> Response:
@@ -135,7 +137,7 @@ def _row_of_zeros(model: Model) -> Rows:
     return np.zeros((1, published.rows.dimension or 1))
 
 
-def _model_of_version(engine: Predicting, name: str, version: str) -> Model:
+def _model_of_version(engine: PredictingEngine, name: str, version: str) -> Model:
     """Return the model, if it has this version. Raises NotReady, UnknownModel."""
     model = engine.model(name)
     if version != VERSION:

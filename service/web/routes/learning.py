@@ -11,7 +11,7 @@ from fastapi import Request, Response
 
 from wolfstream.service.access.key_ring import Grant
 from wolfstream.service.engine.idempotency import header_key
-from wolfstream.service.engine.serving import Predicting, Serving
+from wolfstream.service.engine.serving import PredictingEngine, ServingEngine
 from wolfstream.service.settings import Settings
 from wolfstream.service.spec.heads import LearningCall
 from wolfstream.service.web.formats.body import (
@@ -36,7 +36,9 @@ from wolfstream.service.web.routes.endpoints import Endpoints, by_name
 _NO_QUERY: Mapping[str, str] = {}
 
 
-def learning_endpoints(engine: Serving, settings: Settings, memory: MemoryBudget) -> Endpoints:
+def learning_endpoints(
+    engine: ServingEngine, settings: Settings, memory: MemoryBudget
+) -> Endpoints:
     """Return the endpoints that learn."""
 
     async def learn(request: Request, name: str) -> Response:
@@ -90,7 +92,9 @@ def learning_endpoints(engine: Serving, settings: Settings, memory: MemoryBudget
     return by_name(learn, learn_asset, label)
 
 
-def prediction_endpoints(engine: Predicting, settings: Settings, memory: MemoryBudget) -> Endpoints:
+def prediction_endpoints(
+    engine: PredictingEngine, settings: Settings, memory: MemoryBudget
+) -> Endpoints:
     """Return the endpoint that predicts."""
 
     async def predict(request: Request, name: str) -> Response:

@@ -21,7 +21,7 @@ from starlette.websockets import WebSocket, WebSocketDisconnect
 from wolfstream.service.access.key_ring import Grant
 from wolfstream.service.engine.idempotency import frame_key
 from wolfstream.service.engine.learn_request import Answer
-from wolfstream.service.engine.serving import Serving
+from wolfstream.service.engine.serving import ServingEngine
 from wolfstream.service.errors import NotLeader, NotReady, Refusal, Unavailable
 from wolfstream.service.model.live import Model
 from wolfstream.service.model.revision import read_awaited, read_expected
@@ -67,7 +67,7 @@ class Session:
     def __init__(
         self,
         websocket: WebSocket,
-        engine: Serving,
+        engine: ServingEngine,
         model: Model,
         grant: Grant,
         settings: Settings,

@@ -7,7 +7,7 @@ from fastapi import WebSocket
 from wolfstream.service.access.key_ring import KeyRing
 from wolfstream.service.calls.table import BY_NAME
 from wolfstream.service.engine.idempotency import read_producer
-from wolfstream.service.engine.serving import Serving
+from wolfstream.service.engine.serving import ServingEngine
 from wolfstream.service.errors import Refusal
 from wolfstream.service.settings import Settings
 from wolfstream.service.web.formats.memory import MemoryBudget
@@ -49,7 +49,7 @@ class Streams:
 
 
 def stream_endpoints(
-    engine: Serving, settings: Settings, streams: Streams, memory: MemoryBudget
+    engine: ServingEngine, settings: Settings, streams: Streams, memory: MemoryBudget
 ) -> Endpoints:
     """Return the endpoint of streams."""
 

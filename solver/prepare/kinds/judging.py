@@ -1,4 +1,4 @@
-"""What the first values of a column say it is, and how its values are then read.
+"""Determines the kind of a column from its first values, and reads values by their kind.
 
     number          numbers, or texts of plain digits
     number in text  one number in each cell, with the same text around it in nearly all of them
@@ -10,7 +10,7 @@
     identifier      one word in a cell, and each of them different
     empty           no value so far
 
-A value that the kind cannot read is missing as a number, and keeps its text beside.
+A value that the kind cannot read is a missing number, and its text is kept.
 """
 
 import math
@@ -29,25 +29,28 @@ Kind = Literal[
 KINDS: tuple[Kind, ...] = get_args(Kind)
 Value = float | str | None
 
-# Missing whatever the column is, as in data files; and where the rest of it is no text.
+# Texts for missing values in any column, as in data files, and in columns of numbers only.
 MISSING = frozenset(("", "nan", "na", "n/a", "null", "none", "nat", "<na>", "#n/a"))
 MISSING_BESIDE = frozenset(("-", "--", "–", "—", "?", ".", "...", "unknown", "missing"))
 _BOOLEAN = {"true": 1.0, "yes": 1.0, "y": 1.0, "t": 1.0, "on": 1.0}
 _BOOLEAN |= {"false": 0.0, "no": 0.0, "n": 0.0, "f": 0.0, "off": 0.0}
-# So many of the values of a column must be read by its kind.
+# The least share of a column's values that its kind must read.
 NEARLY_ALL = 0.9
-# Beside numbers that are most of them, so many other texts may recur, such as "varies by device".
+# If most values are numbers, this many other texts may recur, such as "varies by device".
 _MOST_OTHERS = 2
-# A text has so many words in a cell on average; and so many of its cells are different.
+# In a column of texts, the least number of words of a value on average, and the least share of
+# different values.
 _WORDS, _DIFFERENT = 2.5, 0.5
-# So many words are columns of their own, of those in so many texts; the first texts show none.
+# The most words with columns of their own, the least number of texts with such a word, and the
+# number of first texts before which no word has a column.
 _MOST_WORDS, _LEAST_TEXTS, _FIRST_TEXTS = 24, 3, 32
-# Numbers before so many units are columns, of units in such a share of texts with so many numbers.
-_MOST_UNITS, _OF_A_UNIT, _LEAST_NUMBERS = 4, 0.25, 3
-# Values before one that never repeats itself is an identifier.
+# The most units whose numbers in texts have columns, the least share of texts with such a unit, and
+# the least number of their different numbers.
+_MOST_UNITS, _UNIT_SHARE, _LEAST_NUMBERS = 4, 0.25, 3
+# The number of values from which on a column without repeated values is one of identifiers.
 _LEAST_IDENTIFIERS = 100
 _LONGEST_CATEGORY = 256
-# Of seconds that are said to be a time, some 30,000 years.
+# The largest number of seconds in a column whose kind was given as time, about 30,000 years.
 _LARGEST_MOMENT = 1e12
 _TIME_NAME = re.compile(
     r"(?:^|[^a-z])(?:time|date|timestamp|datetime|ts|at|when|epoch|created|updated)(?:$|[^a-z])"
@@ -57,42 +60,35 @@ _TIME_NAME = re.compile(
 
 
 class Reading(NamedTuple):
-    """How the values of a column are read.
-
-    why: in words. unit: what stands around the digits of a number in text. commas: whether 1,234
-    has a decimal comma. day_first: whether 1/2/2025 is in February. wordy: whether words are
-    learned, too. fixed: whether the kind was given. words: those of texts that are columns of their
-    own, 1 in a row that has the word. units: those whose numbers within texts are columns. ordered:
-    whether some date has shown if its day comes first.
-    """
+    """The kind of a column, and how its values are read."""
 
     kind: Kind = "number"
-    why: str = ""
-    unit: str = ""
-    commas: bool = False
-    day_first: bool = False
-    wordy: bool = False
-    fixed: bool = False
-    words: tuple[str, ...] = ()
-    units: tuple[str, ...] = ()
-    ordered: bool = False
+    why: str = ""  # the reason for the kind, for users
+    unit: str = ""  # the text around the digits of a number in text
+    commas: bool = False  # whether 1,234 has a decimal comma
+    day_first: bool = False  # whether 1/2/2025 is in February
+    wordy: bool = False  # whether words are learned, too
+    fixed: bool = False  # whether the kind was given
+    words: tuple[str, ...] = ()  # words with columns of their own, 1 in a row that has the word
+    units: tuple[str, ...] = ()  # units whose numbers within texts have columns of their own
+    ordered: bool = False  # whether some date has shown if its day comes first
 
     @property
     def how(self) -> tuple[str | bool | tuple[str, ...], ...]:
-        """What decides how values are read."""
+        """The fields on which the reading of values depends."""
         return self.kind, *self[2:-1]
 
     @property
     def plain(self) -> bool:
-        """Whether numbers are themselves."""
+        """Whether numbers are read unchanged."""
         return self.kind not in ("time", "identifier", "text")
 
     def number(self, text: str) -> float:
-        """Return the number that a text is in this column; NaN if it is none."""
+        """Return the number of a text in this column; NaN if it has none."""
         return _READ[self.kind](self, text.strip())
 
     def number_of(self, value: float) -> float:
-        """Return what a number is in this column."""
+        """Return the value of a number in this column; NaN if it has none."""
         if self.kind == "time":
             seconds = epoch(value)
             if seconds is None and self.fixed and abs(value) <= _LARGEST_MOMENT:
@@ -101,14 +97,14 @@ class Reading(NamedTuple):
         return math.nan if self.kind == "identifier" else value
 
     def is_missing(self, text: str) -> bool:
-        """Return whether a text says that the value is missing."""
+        """Return whether a text stands for a missing value."""
         folded = text.strip()[:16].casefold()
-        return folded in MISSING or (folded in MISSING_BESIDE and self.kind in _OF_NUMBERS)
+        return folded in MISSING or (folded in MISSING_BESIDE and self.kind in _NUMERIC_KINDS)
 
 
 NUMBER = Reading("number", "all values are numbers")
 EMPTY = Reading("empty", "no value so far")
-_OF_NUMBERS = ("number", "number in text", "boolean", "time", "empty")
+_NUMERIC_KINDS = ("number", "number in text", "boolean", "time", "empty")
 
 
 def _or_nan(value: float | None) -> float:
@@ -120,7 +116,7 @@ def _plain(_: Reading, text: str) -> float:
 
 
 def _number(_: Reading, text: str) -> float:
-    """Of a column of plain digits also what may come later: 1,234, $12.50 or 55% after 1000."""
+    """Read plain digits, and texts such as 1,234, $12.50 or 55%, which may come later."""
     plain = plain_number(text)
     quantity = numeral(text) if plain is None else None
     return quantity.value if quantity is not None and quantity.is_amount else _or_nan(plain)
@@ -147,7 +143,7 @@ def _time(reading: Reading, text: str) -> float:
 
 
 def _any_number(reading: Reading, text: str) -> float:
-    """Of a column that had no value while its table settled: whatever a text may be."""
+    """Read any number, in a column that had no value while its table settled."""
     found = numeral(text)
     plain = _boolean(reading, text)
     return found.value if math.isnan(plain) and found is not None else plain
@@ -170,9 +166,10 @@ _READ = {
 
 
 def judge(name: str, values: Sequence[Value]) -> Reading:
-    """Return what a column is by its first values, None where one is missing.
+    """Return how to read a column, judged by its first values.
 
-    name: of the column, which tells whether large numbers are moments of time.
+    name: of the column, by which large numbers may be times.
+    values: the first ones; None for a missing one.
     """
     numbers = [value for value in values if isinstance(value, float)]
     texts = list[str]()
@@ -184,25 +181,25 @@ def judge(name: str, values: Sequence[Value]) -> Reading:
             else:
                 numbers.append(plain)
     if not texts:
-        return _of_numbers(name, numbers)
+        return _judge_numbers(name, numbers)
     given = [text for text in texts if text[:16].casefold() not in MISSING_BESIDE]
     for found in (_as_boolean, _as_time, _as_number):
         reading = found(given, numbers)
         if reading is not None:
             return reading
-    return _of_texts(texts, numbers)
+    return _judge_texts(texts, numbers)
 
 
-# What is missing in any column.
+# Only MISSING is missing in it, as in any column.
 NUMBER_TEXT = Reading("text")
 
 
 def like_a_time(name: str) -> bool:
-    """Return whether a column is named like one of times."""
+    """Return whether a name is like that of a column of times."""
     return len(name) <= _LONGEST_CATEGORY and bool(_TIME_NAME.search(name))
 
 
-def _of_numbers(name: str, numbers: Sequence[float]) -> Reading:
+def _judge_numbers(name: str, numbers: Sequence[float]) -> Reading:
     if not numbers:
         return EMPTY
     if like_a_time(name) and all(epoch(value) is not None for value in numbers):
@@ -219,33 +216,33 @@ def _as_boolean(texts: Sequence[str], numbers: Sequence[float]) -> Reading | Non
 
 
 def _as_time(texts: Sequence[str], numbers: Sequence[float]) -> Reading | None:
-    written = [one for one in map(moment, texts) if one is not None]
+    written = [time for time in map(moment, texts) if time is not None]
     epochs = sum(epoch(number) is not None for number in numbers)
     count = len(texts) + len(numbers)
     if not written or len(written) + epochs < NEARLY_ALL * count:
         return None
-    day_first, ordered = _order_of(texts)
+    day_first, ordered = _date_order(texts)
     why = f"{len(written) + epochs} of {count} values are dates or times"
     if ordered:
         why += f", the {'day' if day_first else 'month'} first"
     return Reading("time", why, day_first=day_first, ordered=ordered)
 
 
-def _order_of(texts: Sequence[str]) -> tuple[bool, bool]:
-    """Return whether days come first in dates, and whether some of these have shown it.
+def _date_order(texts: Sequence[str]) -> tuple[bool, bool]:
+    """Return whether days come first in dates, and whether some date has shown it.
 
-    Where none has, they do not with slashes, as in 3/1/2025, and do with points and dashes.
+    If none has, months come first in dates with slashes, as in 3/1/2025, and days in others.
     """
-    orders = Counter(one.order for one in map(moment, texts) if one is not None)
+    orders = Counter(time.order for time in map(moment, texts) if time is not None)
     if orders["day"] or orders["month"]:
         return orders["day"] > orders["month"], True
     return not any("/" in text for text in texts), False
 
 
 def first_order(texts: Iterable[str]) -> str:
-    """Return "day" or "month" by the first date that can be read in one way alone; "" for none."""
+    """Return "day" or "month" by the first unambiguous date; "" if there is none."""
     for text in texts:
-        # Where the year comes first, the month follows.
+        # If the year comes first, the month follows.
         if len(text) <= _LONGEST_CATEGORY and not text.lstrip()[:4].isdecimal():
             written = moment(text)
             if written is not None and written.order:
@@ -274,11 +271,11 @@ def _as_number(texts: Sequence[str], numbers: Sequence[float]) -> Reading | None
 
 
 def _has_point(text: str) -> bool:
-    """Return whether a text has a decimal point for certain."""
+    """Return whether a text certainly has a decimal point."""
     return bool(re.search(r"\d\.\d{1,2}(?!\d)|\d\.\d{4,}|,\d{3}\.", text))
 
 
-def _of_texts(texts: Sequence[str], numbers: Sequence[float]) -> Reading:
+def _judge_texts(texts: Sequence[str], numbers: Sequence[float]) -> Reading:
     count = len(texts) + len(numbers)
     different = len(set(texts))
     words = sum(len(words_of(text)) for text in texts) / len(texts)
@@ -298,9 +295,9 @@ def _of_texts(texts: Sequence[str], numbers: Sequence[float]) -> Reading:
 
 
 def _frequent_words(texts: Sequence[str]) -> tuple[str, ...]:
-    """Return the words of texts that some of them have, and most have not, the first few.
+    """Return the most frequent words that at least three texts have, and at least a tenth lack.
 
-    Of words that come in the same texts only the first one.
+    Of words that occur in the same texts only the first counts.
     """
     having: dict[str, list[int]] = {}
     for i, text in enumerate(texts):
@@ -316,10 +313,7 @@ def _frequent_words(texts: Sequence[str]) -> tuple[str, ...]:
 
 
 def _frequent_units(texts: Sequence[str]) -> tuple[str, ...]:
-    """Return the units whose numbers some of the texts have, the most frequent first.
-
-    The unit of numbers without one is "".
-    """
+    """Return the units of numbers in texts, the most frequent first; "" for numbers without one."""
     if len(texts) < _FIRST_TEXTS:
         return ()
     numbers: dict[str, list[float]] = {}
@@ -329,7 +323,7 @@ def _frequent_units(texts: Sequence[str]) -> tuple[str, ...]:
     found = [
         unit
         for unit, each in numbers.items()
-        if len(each) >= _OF_A_UNIT * len(texts) and len(set(each)) >= _LEAST_NUMBERS
+        if len(each) >= _UNIT_SHARE * len(texts) and len(set(each)) >= _LEAST_NUMBERS
     ]
     return tuple(sorted(found, key=lambda unit: (-len(numbers[unit]), unit))[:_MOST_UNITS])
 
@@ -346,12 +340,12 @@ def _share(different: int, count: int) -> str:
 
 
 def given_kind(kind: Kind, values: Sequence[Value]) -> Reading:
-    """Return how a column is read whose kind is given: as `judge` would, were it of that kind."""
+    """Return how to read a column whose kind is given; the rest is judged by its values."""
     texts = [value.strip() for value in values if isinstance(value, str)]
     texts = [text for text in texts if not NUMBER_TEXT.is_missing(text)]
     reading = Reading(kind, "given in the model's spec", fixed=True)
     if kind == "time":
-        day_first, ordered = _order_of(texts)
+        day_first, ordered = _date_order(texts)
         return reading._replace(day_first=day_first, ordered=ordered)
     if kind == "number":
         found = _as_number(texts, ())
@@ -367,7 +361,7 @@ def given_kind(kind: Kind, values: Sequence[Value]) -> Reading:
 
 
 def reading_from_plain(plain: Sequence[Any]) -> Reading:
-    """Return a reading from its fields, as saved. Raises ValueError for what is none."""
+    """Return a reading from its saved fields. Raises ValueError for invalid ones."""
     kind, why, unit, *flags, words, units, ordered = plain
     known = kind in KINDS and isinstance(why, str) and isinstance(unit, str)
     if not known or len(flags) != 4 or not all(type(flag) is bool for flag in flags):

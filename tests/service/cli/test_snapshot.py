@@ -207,7 +207,7 @@ def test_beside_a_running_server(tmp_path: Path) -> None:
             assert "was at 90: POST /v1/models/m/snapshot" in result.stderr
             exported = load_model(out).model
             published = exported.published
-            said = published.predict("adaptive", published.seen(ROWS))
+            said = published.predict("adaptive", published.head_rows(ROWS))
             assert [said.prediction, said.decision] == [
                 expected["prediction"],
                 expected["decision"],

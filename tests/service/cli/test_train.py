@@ -143,7 +143,7 @@ class TestOnline:
         server.absorb("working_set", STREAM)
         for learner in (loaded, server):
             current = learner.heads["working_set"].learner.current
-            assert [current.ridges.of_class(c) for c in range(3)] == [0.5, 0.5 / 3, 1.0]
+            assert [current.ridges.class_ridge(c) for c in range(3)] == [0.5, 0.5 / 3, 1.0]
         objective = record(out)["objective"]
         assert objective != record(trained(npz, "--force"))["objective"]
 
@@ -263,7 +263,7 @@ class TestFiles:
         assert plain.model.published.rows.dimension == 3
         rows = [[float(k % 7), float(k % 3)] for k in range(21)]
         said = [
-            one.model.published.predict("adaptive", one.seen(X, names)).decision
+            one.model.published.predict("adaptive", one.head_rows(X, names)).decision
             for one, X, names in (
                 (weighted, np.array(rows), ("a", "b")),
                 (plain, np.array([[*row, 1.0] for row in rows]), ("a", "b", "w")),

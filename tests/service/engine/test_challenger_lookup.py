@@ -7,7 +7,7 @@ import pytest
 
 from tests.service.memory_storage import MemoryStorage
 from wolfstream.service.engine.challenger_lookup import ChallengerLookup
-from wolfstream.service.engine.leading import Leading
+from wolfstream.service.engine.leading import Leadership
 from wolfstream.service.engine.live_models import LiveModels
 from wolfstream.service.engine.new_models import NewModels
 from wolfstream.service.engine.promotion import Promotion
@@ -28,7 +28,7 @@ class Replica:
         keys = RememberedKeys(10, 1000)
         self.models = LiveModels(storage, keys, ModelMemory(1 << 40))
         new_models = NewModels(storage, self.models, 10)
-        self.leading = Leading(storage, self.models, keys, UNUSED, UNUSED, UNUSED)
+        self.leading = Leadership(storage, self.models, keys, UNUSED, UNUSED, UNUSED)
         self.champion = new_models.create("a", ModelSpec())[0]
         new_models.create("other", ModelSpec())
         with storage.catalogue.creating("b", ModelSpec().plain(), "first", self.champion.id):

@@ -86,7 +86,7 @@ def numbers(rows: int) -> Samples:
 @pytest.fixture
 def beside(bench: Bench, monkeypatch: pytest.MonkeyPatch) -> list[Any]:
     """What another thread can do while something costly is checked."""
-    done, known = list[Any](), group_learning.with_known
+    done, known = list[Any](), group_learning.with_precomputed
     other = bench.model("other")
 
     def learn() -> None:
@@ -95,14 +95,14 @@ def beside(bench: Bench, monkeypatch: pytest.MonkeyPatch) -> list[Any]:
             bench.writer.begin([bench.learn(other, table(1, 3))])
         done.append(other.published.sequence)
 
-    def with_known(requests: Any, *given: Any) -> Any:
+    def with_precomputed(requests: Any, *given: Any) -> Any:
         assert {request.model for request in requests} <= bench.writer.busy
         thread = threading.Thread(target=learn)
         thread.start()
         thread.join(30)
         return known(requests, *given)
 
-    monkeypatch.setattr(group_learning, "with_known", with_known)
+    monkeypatch.setattr(group_learning, "with_precomputed", with_precomputed)
     return done
 
 
@@ -145,7 +145,7 @@ def test_a_group_is_learned_as_without(
         def fail(*_: Any) -> Any:
             raise RuntimeError("fails")
 
-        monkeypatch.setattr(group_learning, "with_known", fail)
+        monkeypatch.setattr(group_learning, "with_precomputed", fail)
     one, replies = learned("one")
     monkeypatch.setattr(group_learning, "is_costly", lambda _: False)
     two, others = learned("two")

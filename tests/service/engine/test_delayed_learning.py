@@ -38,7 +38,7 @@ def stream(task: str, n: int, seed: int) -> Samples:
 def predict(bench: Bench, model: Model, ids: list[Any], X: Any) -> tuple[list[Any], list[Any]]:
     """Predict rows, which then wait for their labels; return predictions and decisions."""
     published, serve = model.published, model.spec.serve
-    predictions = published.predict(serve, published.seen(X))
+    predictions = published.predict(serve, published.head_rows(X))
     response = {
         "sequence": published.sequence,
         "epoch": published.epoch,

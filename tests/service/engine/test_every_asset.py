@@ -214,7 +214,7 @@ def test_a_restored_model_goes_on_bit_for_bit(
     assert learn(live, rest, sizes) == learn(again, rest, sizes)
     assert bits(again) == bits(live)
     views = live.model.published, again.model.published
-    said = [view.heads["asset"].predict(view.seen(samples.X).X) for view in views]
+    said = [view.heads["asset"].predict(view.head_rows(samples.X).X) for view in views]
     assert said[0] == said[1]
 
 

@@ -70,7 +70,7 @@ def model(bench: Bench) -> Model:
 
 def asked(model: Model, ids: list[RowId], X: Rows) -> WaitingRowsRequest:
     published = model.published
-    predictions = published.predict(model.spec.serve, published.seen(X))
+    predictions = published.predict(model.spec.serve, published.head_rows(X))
     told = {
         "sequence": published.sequence,
         "epoch": published.epoch,
@@ -258,7 +258,7 @@ def test_rows_by_name_come_together_again(bench: Bench, make: Any) -> None:
     plain = plain_rows(samples)
     bench.learn(twin, Samples(named_rows([plain[k] for k in order]), y), head=head)
     test = part(samples, 0, 20).X
-    said = [each.published.predict(head, each.published.seen(test)) for each in (one, twin)]
+    said = [each.published.predict(head, each.published.head_rows(test)) for each in (one, twin)]
     assert said[0] == said[1]
 
 
@@ -283,7 +283,7 @@ def test_rows_of_several_forms_are_learned_in_their_order(bench: Bench) -> None:
 
 
 def state_of_rows(model: Model) -> Any:
-    return model.published.predict(model.spec.serve, model.published.seen(ROWS))
+    return model.published.predict(model.spec.serve, model.published.head_rows(ROWS))
 
 
 # -- what is refused ---------------------------------------------------------------------

@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 
 from tests.service.memory_storage import MemoryStorage
-from wolfstream.service.engine.leading import Leading
+from wolfstream.service.engine.leading import Leadership
 from wolfstream.service.engine.live_models import LiveModels
 from wolfstream.service.engine.new_models import NewModels
 from wolfstream.service.engine.remembered_keys import RememberedKeys
@@ -40,7 +40,7 @@ def test_a_model_whose_snapshots_cannot_be_listed_is_to_be_tried_again():
     unused: Any = None
 
     async def lead() -> None:
-        await Leading(storage, models, unused, unused, unused, unused).lead("m")
+        await Leadership(storage, models, unused, unused, unused, unused).lead("m")
 
     with pytest.raises(StorageFailed, match="no answer from NATS") as caught:
         asyncio.run(lead())
@@ -62,7 +62,7 @@ def test_a_log_that_does_not_take_a_term_holds_up_no_led_model(monkeypatch: pyte
     never_asked: Any = None
 
     async def lead() -> None:
-        await Leading(storage, models, *[never_asked] * 4).lead("m")
+        await Leadership(storage, models, *[never_asked] * 4).lead("m")
 
     with pytest.raises(StorageFailed, match="has not answered"):
         asyncio.run(lead())
@@ -85,7 +85,7 @@ def test_a_model_whose_follow_waits_for_others_is_led_at_once():
     unused: Any = None
 
     async def lead() -> None:
-        leading = Leading(storage, models, *[unused] * 4)
+        leading = Leadership(storage, models, *[unused] * 4)
         slow = [asyncio.create_task(leading.follow(f"slow-{number}")) for number in range(2)]
         async with asyncio.timeout(60):
             while len(begun) < len(slow):  # noqa: ASYNC110
@@ -112,7 +112,7 @@ class Replica:
         keys = RememberedKeys(10, 1000)
         self.models = LiveModels(self.storage, keys, ModelMemory(1 << 40))
         unused: Any = None
-        self.leading = Leading(self.storage, self.models, keys, unused, self._in_order, unused)
+        self.leading = Leadership(self.storage, self.models, keys, unused, self._in_order, unused)
 
     async def _in_order(self, _: Model | None, run: Callable[[], Any]) -> Any:
         return run()

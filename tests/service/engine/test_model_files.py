@@ -147,7 +147,7 @@ class TestWriter:
         writer.new_models.load("m", tmp_path / "a.model")
         model = writer.models.get("m")
         assert model.describe()["rows"] == "named"
-        X = model.published.seen(named_rows([{"1": 1.0, "3": 1.0}, {"2": 1.0}])).X
+        X = model.published.head_rows(named_rows([{"1": 1.0, "3": 1.0}, {"2": 1.0}])).X
         assert model.published.heads["working_set"].predict(X).prediction == [1, 0]
 
 

@@ -95,7 +95,7 @@ def predict(bench: Bench, model: Model, *ids: str) -> Any:
     """The answer to a prediction whose rows wait for their labels under these ids."""
     published, rows = model.published, SAMPLES.X[: len(ids)]
     response = {
-        "prediction": published.predict("asset", published.seen(rows)).prediction,
+        "prediction": published.predict("asset", published.head_rows(rows)).prediction,
         "sequence": published.sequence,
         "epoch": published.epoch,
         "head": "asset",

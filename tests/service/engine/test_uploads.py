@@ -105,6 +105,18 @@ def test_what_a_server_sends_is_taken(name: str):
     assert learner.sequence == state.plain["sequence"]
 
 
+@pytest.mark.parametrize("kind", ["horizons", "steps", "neighbours", "naive_bayes"])
+@pytest.mark.parametrize("task", ["classification", "regression"])
+def test_a_bank_without_learners_of_a_kind_is_taken(kind: str, task: str):
+    """The check of a bank for regression without neighbours read an array that it does not have."""
+    samples = curve(150) if task == "regression" else three_classes(150)
+    fields = {"task": task, "asset": None, "working_set": {}, "adaptive": {kind: []}}
+    spec, state = learned(fields, samples, "working_set")
+    learner, again = made(state), Learner(Model(1, "m", spec))
+    again.restore(*state)
+    assert in_same_state(learner, again)
+
+
 def test_the_state_of_a_followed_model_is_taken_without_its_losses():
     _, state = learned({"asset": None}, three_classes(150), "working_set", followed=True)
     assert np.isnan(state.arrays["losses"]).any()  # of samples that it could not predict

@@ -797,7 +797,7 @@ class TestWithoutAppend:
 
 def decisions(model: Model) -> Any:
     published = model.published
-    return published.predict("asset", published.seen(LARGE.X)).decision
+    return published.predict("asset", published.head_rows(LARGE.X)).decision
 
 
 class TestTakeover:

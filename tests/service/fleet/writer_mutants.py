@@ -11,7 +11,7 @@ import pytest
 
 from wolfstream.service.engine.broken import mark_broken
 from wolfstream.service.engine.history import History
-from wolfstream.service.engine.leading import Leading
+from wolfstream.service.engine.leading import Leadership
 from wolfstream.service.engine.live_models import LiveModels
 from wolfstream.service.engine.snapshot_schedule import SnapshotSchedule
 from wolfstream.service.engine.standby import Standby
@@ -90,11 +90,11 @@ def _lead_at_once(patch: pytest.MonkeyPatch) -> None:
     """Let several calls take a model over at the same time."""
 
     @asynccontextmanager
-    async def unlocked(leading: Leading, _: str) -> AsyncIterator[None]:
+    async def unlocked(leading: Leadership, _: str) -> AsyncIterator[None]:
         leading._taken_over = _Progress()  # else the second one to end stumbles over the first
         yield
 
-    patch.setattr(Leading, "_locked", unlocked)
+    patch.setattr(Leadership, "_locked", unlocked)
 
 
 MUTANTS = {

@@ -110,7 +110,7 @@ class Server:
         model, rows = self.model(name), SAMPLES.X[: len(ids)]
         published = model.published
         response = {
-            "prediction": published.predict("asset", published.seen(rows)).prediction,
+            "prediction": published.predict("asset", published.head_rows(rows)).prediction,
             "sequence": published.sequence,
             "epoch": published.epoch,
             "head": "asset",

@@ -22,7 +22,7 @@ from wolfstream.service.model.live import Model
 from wolfstream.service.samples.validation import Samples
 from wolfstream.service.spec.model import read_spec
 from wolfstream.service.storage.snapshot_format import State
-from wolfstream.solver.calibration.ranking import no_ranking, of_all, ranked
+from wolfstream.solver.calibration.ranking import no_ranking, overall_scores, with_rows
 from wolfstream.solver.stream.labels import text_of
 
 QUICK: dict[str, Any] = {"working_set": None, "asset": None}
@@ -55,7 +55,7 @@ def test_they_are_those_of_scikit_learn():
     codes = np.array([random.choice(3, p=row) for row in p])
     predicted = p.argmax(axis=1)
     confusion = confusion_matrix(codes, predicted)
-    ranks = of_all(ranked(no_ranking(), p, codes, 1000))
+    ranks = overall_scores(with_rows(no_ranking(), p, codes, 1000))
     found = class_scores(["a", "b", "c"], confusion, 0.5, ranks)
     assert found["samples"] == 2000
     assert found["accuracy"] == (codes == predicted).mean()

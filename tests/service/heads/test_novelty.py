@@ -15,7 +15,7 @@ from wolfstream.service.samples.validation import Samples
 from wolfstream.service.spec.model import read_spec
 from wolfstream.solver.kernels.bandwidth import gamma_from_rows
 from wolfstream.solver.kernels.functions import Kernel
-from wolfstream.solver.rows.seen import Seen
+from wolfstream.solver.rows.head_rows import HeadRows
 from wolfstream.solver.working_set.ball import OnlineBall
 
 SPEC: dict[str, Any] = {"working_set": {}, "asset": None, "novelty": {"max_size": 100}}
@@ -64,9 +64,9 @@ def test_learning_and_predicting_say_how_new_rows_are(task: str) -> None:
     rows = np.array(rows_of(samples)[-20:])
     strange = rows + 50.0
     published = learner.model.published
-    near, far = (published.predict("asset", Seen(X)).beside["novelty"] for X in (rows, strange))
+    near, far = (published.predict("asset", HeadRows(X)).beside["novelty"] for X in (rows, strange))
     assert max(near) < min(far) < 1.0
-    assert published.predict("asset", Seen(rows)).prediction
+    assert published.predict("asset", HeadRows(rows)).prediction
 
 
 def test_the_bank_and_its_predictions_are_the_same_beside_it() -> None:

@@ -131,7 +131,7 @@ def test_classes_beyond_those_that_labels_before_are_kept_of() -> None:
     for one in (learner, other):
         one.publish()
     said = [
-        one.model.published.predict("adaptive", one.model.published.seen(rows))
+        one.model.published.predict("adaptive", one.model.published.head_rows(rows))
         for one in (learner, other)
     ]
     np.testing.assert_array_equal(said[0].decision, said[1].decision)

@@ -79,7 +79,7 @@ def test_members_are_found_by_their_sequence(spec: dict[str, Any]):
     learn(600, 650, "working_set")
     learner.publish()
     view = learner.model.published.heads["working_set"]
-    X = learner.rows.view().seen(samples.X[:1]).X
+    X = learner.rows.view().head_rows(samples.X[:1]).X
     found = view.pulls(X, 1, 0)
     assert found is not None
     assert view.classes is not None

@@ -32,7 +32,7 @@ def learner_of(given, head="working_set", classes=3):
 def both(model, X):
     """The predictions by the chain and by the heads, and whether there is a chain."""
     published = model.published
-    seen = published.seen(X)
+    seen = published.head_rows(X)
     by_chain = model.chain.predict(published, "adaptive", seen)
     return by_chain, published.predict("adaptive", seen), model.chain._last[1] is not None
 
@@ -55,7 +55,7 @@ def test_are_those_of_the_heads(given, classes):
 def test_do_not_read_what_reused_memory_held_before(filled, monkeypatch):
     learner, X = learner_of({})
     published = learner.model.published
-    by_heads = published.predict("adaptive", published.seen(X))
+    by_heads = published.predict("adaptive", published.head_rows(X))
     monkeypatch.setattr(np, "empty", filled)
     by_chain, _, chained = both(learner.model, X)
     assert chained

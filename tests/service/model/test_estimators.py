@@ -58,7 +58,7 @@ def test_classes_are_predicted_with_the_bits_of_the_service(
         model.partial_fit(X, y)
     learner.publish()
     rows, published = np.asarray(make(50, seed=1).X), learner.model.published
-    said = published.predict("adaptive", published.seen(rows))
+    said = published.predict("adaptive", published.head_rows(rows))
     assert said.prediction == model.predict(rows).tolist()
     order = [published.heads["adaptive"].source["classes"].index(c) for c in model.classes_]
     assert said.head_answer.probability is not None
@@ -74,7 +74,7 @@ def test_numbers_are_predicted_with_the_bits_of_the_service(temporal: bool) -> N
         model.partial_fit(X, y)
     learner.publish()
     rows, published = np.asarray(curve(50, seed=1).X), learner.model.published
-    said = published.predict("adaptive", published.seen(rows))
+    said = published.predict("adaptive", published.head_rows(rows))
     value, deviation = model.predict(rows, return_std=True)
     np.testing.assert_array_equal(said.prediction, value)
     assert said.head_answer.deviation is not None
@@ -127,7 +127,7 @@ def test_rows_by_name_one_at_a_time_have_the_bits_of_the_service() -> None:
     classes = published.heads["adaptive"].source["classes"]
     for x in ({"b": 0.3, "c": 5.0, "a": 1e-3}, {"a": 1e-3, "c": 5.0}):
         said = published.predict(
-            "adaptive", published.seen(read_rows({"x": x}, prepared=True))
+            "adaptive", published.head_rows(read_rows({"x": x}, prepared=True))
         ).head_answer
         assert said.probability is not None
         told = dict(zip(classes, said.probability[0].tolist(), strict=True))
@@ -163,7 +163,7 @@ def test_tables_in_any_order_have_the_bits_of_the_service(head: Any, missing: An
     learner.publish()
     turned, published = [row[::-1] for row in rooms(50, seed=1)[0]], learner.model.published
     asked = read_rows({"x": turned, "names": names[::-1]}, prepared=True)
-    said = published.predict("adaptive", published.seen(asked)).head_answer
+    said = published.predict("adaptive", published.head_rows(asked)).head_answer
     order = [published.heads["adaptive"].source["classes"].index(c) for c in model.classes_]
     assert said.probability is not None
     told = model.predict_proba(pd.DataFrame(turned, columns=names[::-1], dtype=object))
@@ -184,7 +184,7 @@ def test_values_by_name_one_at_a_time_have_the_bits_of_the_service() -> None:
     classes = published.heads["adaptive"].source["classes"]
     for x in ({"city": "Oslo", "warmth": 21.0, "late": 1.0}, {"open": True, "city": "never met"}):
         asked = read_rows({"x": x}, prepared=True)
-        said = published.predict("adaptive", published.seen(asked)).head_answer
+        said = published.predict("adaptive", published.head_rows(asked)).head_answer
         assert said.probability is not None
         told = dict(zip(classes, said.probability[0].tolist(), strict=True))
         assert told == model.predict_proba_one(x)

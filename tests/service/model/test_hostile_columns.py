@@ -13,7 +13,7 @@ from wolfstream.service.errors import InvalidSamples
 from wolfstream.service.samples.validation import read_samples
 from wolfstream.solver.prepare.row_form import Preparing
 from wolfstream.solver.prepare.schema import RUN, SETTLING
-from wolfstream.solver.stream.rows import Part, StreamRows
+from wolfstream.solver.stream.rows import StreamRows, StreamSamples
 
 Row = dict[str, Any]
 
@@ -86,7 +86,7 @@ def learned_in_a_block(changes: Callable[[int], int]) -> tuple[int, StreamRows]:
     changes: that row by k. Returns the calls of functions for the block, and what was learned.
     """
 
-    def samples_of(stop: int, *, settled: bool) -> Part:
+    def samples_of(stop: int, *, settled: bool) -> StreamSamples:
         rows = [
             {
                 f"c{k}": i / 7 if settled and i >= changes(k) else ("red", "green", "blue")[i % 3]
@@ -94,7 +94,7 @@ def learned_in_a_block(changes: Callable[[int], int]) -> tuple[int, StreamRows]:
             }
             for i in range(stop)
         ]
-        return Part("adaptive", *samples(rows, [("a", "b")[i % 2] for i in range(stop)]))
+        return StreamSamples("adaptive", *samples(rows, [("a", "b")[i % 2] for i in range(stop)]))
 
     stream = StreamRows(Preparing())
     list(stream.settling(samples_of(SETTLING, settled=False), lambda: None))

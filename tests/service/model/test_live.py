@@ -262,7 +262,7 @@ class TestNames:
             Draft(learner, LIMITS).add(head, other)
         assert caught.value.errors == [{"pointer": "/x", "detail": f"must be {takes}"}]
         with pytest.raises(InvalidSamples):
-            learner.model.published.seen(other.X)
+            learner.model.published.head_rows(other.X)
 
     def test_a_zero_row_decides_it_too(self):
         learner = model_of()
@@ -345,9 +345,9 @@ class TestNames:
         learn(learner, [("asset", words("ab"))])
         published = learner.model.published
         rows = words("ca").X
-        before = published.seen(rows).X
+        before = published.head_rows(rows).X
         learner.absorb("asset", words("dc"))
-        for one, other in zip(published.seen(rows).X, before, strict=True):
+        for one, other in zip(published.head_rows(rows).X, before, strict=True):
             np.testing.assert_array_equal(one, other)
 
     def test_a_late_name_is_a_feature_that_was_zero_before(self):
@@ -364,7 +364,7 @@ class TestNames:
         assert late.rows.dimension == 4
         rows = named(Samples(X, samples.y)).X
         said = early.model.published.heads["working_set"].predict(X)
-        seen = late.model.published.seen(rows)
+        seen = late.model.published.head_rows(rows)
         told = late.model.published.heads["working_set"].predict(seen.X)
         assert told.prediction == said.prediction
         np.testing.assert_allclose(told.decision, said.decision, rtol=1e-4, atol=1e-5)
@@ -379,7 +379,7 @@ class TestNames:
         learn(with_it, [("working_set", samples)])
         rows = named_rows([{"x0": 1.0, "never met": 2.0}, {"neither": 1.0}])
         before = without.model.published.heads["working_set"].predict(
-            without.model.published.seen(rows).X
+            without.model.published.head_rows(rows).X
         )
         assert with_it.rows.names is not None
         with_it.rows.names.add(["another", "neither", "never met"])
@@ -393,8 +393,8 @@ class TestNames:
         view = learner.model.published.heads["asset"]
         known = named_rows([{"x0": 1.0}, {"x2": -1.0}])
         unknown = named_rows([{"x0": 1.0, "q": 2.0}, {"x2": -1.0, "never met": 7.0}])
-        seen = learner.model.published.seen
-        assert view.predict(seen(unknown).X) == view.predict(seen(known).X)
+        head_rows = learner.model.published.head_rows
+        assert view.predict(head_rows(unknown).X) == view.predict(head_rows(known).X)
 
     @settings(max_examples=50)
     @given(
@@ -456,10 +456,10 @@ class TestPublish:
             both = part(samples, start, start + 60)
             learn(learner, [("working_set", both), ("asset", both)])
             views = [learner.model.published.heads[name] for name in HEADS]
-            X = learner.model.published.seen(rows).X
+            X = learner.model.published.head_rows(rows).X
             seen.append((learner.model.published, [view.predict(X) for view in views]))
         for published, said in seen:
-            X = published.seen(rows).X
+            X = published.head_rows(rows).X
             assert [published.heads[name].predict(X) for name in HEADS] == said
         assert [published.sequence for published, _ in seen] == list(range(120, 1201, 120))
 
@@ -542,7 +542,7 @@ def bits(learner: Learner) -> Any:
 def answers_of(learner: Learner, X: Any) -> Any:
     learner.publish()
     views = {name: learner.model.published.heads[name] for name in learner.heads}
-    rows = learner.model.published.seen(X).X
+    rows = learner.model.published.head_rows(X).X
     return {name: view.predict(rows) for name, view in views.items() if len(view.classes) > 1}
 
 

@@ -25,8 +25,8 @@ from wolfstream.solver.prepare import named_rows, row_form
 from wolfstream.solver.prepare.cells import Cells
 from wolfstream.solver.prepare.named_rows import Rows, n_rows
 from wolfstream.solver.prepare.schema import SETTLING
-from wolfstream.solver.rows.seen import Seen
-from wolfstream.solver.stream.rows import Part, StreamRows
+from wolfstream.solver.rows.head_rows import HeadRows
+from wolfstream.solver.stream.rows import StreamRows, StreamSamples
 
 PREPARE = read_spec({}).prepare
 WORDS = ["paid", "gift", "card", "shop", "hotel", "late", "night", "ÅNGSTRÖM", "don't"]
@@ -111,18 +111,20 @@ def blocks_of(given: Samples, sizes: Sequence[int]) -> Iterator[Samples]:
         start, k = stop, k + 1
 
 
-def learned(blocks: Iterator[Samples], *, restarts: bool = False) -> tuple[StreamRows, list[Seen]]:
+def learned(
+    blocks: Iterator[Samples], *, restarts: bool = False
+) -> tuple[StreamRows, list[HeadRows]]:
     """Return the rows after these blocks, and what heads have learned of them.
 
     restarts: whether a snapshot is taken and restored after each block.
     """
-    rows, seen = StreamRows(preparing(PREPARE)), list[Seen]()
+    rows, seen = StreamRows(preparing(PREPARE)), list[HeadRows]()
 
     def learn_anew() -> None:
-        seen[:] = [rows.seen(part.X) for part in rows.first]
+        seen[:] = [rows.head_rows(part.X) for part in rows.first]
 
     for block in blocks:
-        for _, of_part in rows.settling(Part("adaptive", *block), learn_anew):
+        for _, of_part in rows.settling(StreamSamples("adaptive", *block), learn_anew):
             seen.append(of_part)
         if restarts:
             plain, arrays = saved_rows(rows)
@@ -130,7 +132,7 @@ def learned(blocks: Iterator[Samples], *, restarts: bool = False) -> tuple[Strea
     return rows, seen
 
 
-def _rows_and_codes(seen: list[Seen]) -> tuple[Any, Any]:
+def _rows_and_codes(seen: list[HeadRows]) -> tuple[Any, Any]:
     """Return all rows as heads see them, and their codes, in as many columns as most have.
 
     Rows have columns of words from the block on that has the first ones.
@@ -146,7 +148,10 @@ def _rows_and_codes(seen: list[Seen]) -> tuple[Any, Any]:
 
 
 def assert_alike(
-    one: tuple[StreamRows, list[Seen]], other: tuple[StreamRows, list[Seen]], *, state: bool = True
+    one: tuple[StreamRows, list[HeadRows]],
+    other: tuple[StreamRows, list[HeadRows]],
+    *,
+    state: bool = True,
 ) -> None:
     (rows, seen), (other_rows, other_seen) = one, other
     for ours, theirs in zip(_rows_and_codes(seen), _rows_and_codes(other_seen), strict=True):
@@ -193,7 +198,7 @@ def test_csv_json_and_ndjson_are_the_same(columns: list[Made], seed: int):
     rows = rows_of(columns, seed)
     for row in rows:
         row["label"] = "a" if row["always"] > 0.5 else "b"
-    found = list[tuple[StreamRows, list[Seen]]]()
+    found = list[tuple[StreamRows, list[HeadRows]]]()
     roles = Roles("label", None, None)
     for media_type, body in FORMATS.items():
         fields = format_of_body(media_type, True, roles).decode(body(rows).encode(), BOUNDS)
@@ -262,5 +267,5 @@ def test_rows_of_a_settled_table_are_converted_once_to_be_learned(
 
     monkeypatch.setattr(row_form, "cells", counting)
     for part in blocks_of(samples(rows[SETTLING:]), [9]):
-        list(stream.settling(Part("asset", *part), lambda: None))
+        list(stream.settling(StreamSamples("asset", *part), lambda: None))
     assert calls == [9]

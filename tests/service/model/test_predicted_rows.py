@@ -2,7 +2,7 @@
 
 import numpy as np
 
-from wolfstream.service.model.pending import Pending
+from wolfstream.service.model.pending import PendingRows
 from wolfstream.service.model.predicted_rows import latest_predicted
 from wolfstream.service.samples.predicted import (
     JoinedRows,
@@ -15,7 +15,7 @@ from wolfstream.service.spec.pending import PendingSpec
 DAY_MS = 86_400_000
 
 
-def predicted(pending: Pending, time: int, *ids: str) -> None:
+def predicted(pending: PendingRows, time: int, *ids: str) -> None:
     """Rows that are predicted to be dry."""
     rows = rows_record(np.zeros((len(ids), 1)))
     said = ["dry"] * len(ids)
@@ -23,13 +23,13 @@ def predicted(pending: Pending, time: int, *ids: str) -> None:
     pending.remember(request, to_prediction_record(request))
 
 
-def told(pending: Pending, time: int) -> list[tuple[object, ...]]:
+def told(pending: PendingRows, time: int) -> list[tuple[object, ...]]:
     found = latest_predicted(pending.counts(), time, pending.spec.max_age_seconds)
     return [tuple(row) for row in found]
 
 
 def test_rows_that_had_their_labels_come_before_those_that_wait():
-    pending = Pending(PendingSpec())
+    pending = PendingRows(PendingSpec())
     predicted(pending, 1000, "attic", "hall")
     predicted(pending, 2000, "bath")
     pending.join(JoinedRows(3000, ["hall"], ["dry"]), ["humid"])
@@ -41,7 +41,7 @@ def test_rows_that_had_their_labels_come_before_those_that_wait():
 
 
 def test_rows_expire_where_there_are_too_many_or_they_are_too_old():
-    pending = Pending(PendingSpec(max_rows=1, max_age_seconds=86_400))
+    pending = PendingRows(PendingSpec(max_rows=1, max_age_seconds=86_400))
     predicted(pending, 0, "attic")
     predicted(pending, 1000, "hall")
     assert told(pending, 1000) == [
@@ -52,7 +52,7 @@ def test_rows_expire_where_there_are_too_many_or_they_are_too_old():
 
 
 def test_no_more_than_the_last_five_of_each_are_told():
-    pending = Pending(PendingSpec())
+    pending = PendingRows(PendingSpec())
     predicted(pending, 0, *map(str, range(20)))
     pending.join(JoinedRows(1, list(map(str, range(10))), ["dry"] * 10), ["dry"] * 10)
     assert [row[0] for row in told(pending, 2)] == [*"56789", "15", "16", "17", "18", "19"]

@@ -14,7 +14,7 @@ from wolfstream.service.model import single_rows
 from wolfstream.service.model.learner import Learner
 from wolfstream.service.model.live import Model
 from wolfstream.service.model.questions import answer, answer_each, is_simple
-from wolfstream.service.model.single_rows import Answered, SingleRows
+from wolfstream.service.model.single_rows import QuestionAnswer, SingleRows
 from wolfstream.service.samples.validation import Question, Samples
 from wolfstream.service.spec.model import ModelSpec, read_spec
 from wolfstream.solver.stream.recent_rows import KEPT
@@ -53,11 +53,11 @@ def singles(**asked: Any) -> list[Question]:
     return [Question(X[i : i + 1], **asked) for i in range(N, N + ASKED)]
 
 
-def alone(model: Model, questions: Sequence[Question]) -> list[Answered]:
+def alone(model: Model, questions: Sequence[Question]) -> list[QuestionAnswer]:
     return [answer(model, model.published, model.spec.serve, each) for each in questions]
 
 
-def together(model: Model, questions: Sequence[Question]) -> Sequence[Answered | Exception]:
+def together(model: Model, questions: Sequence[Question]) -> Sequence[QuestionAnswer | Exception]:
     return answer_each(model, model.published, model.spec.serve, questions)
 
 
@@ -155,10 +155,10 @@ class Asked:
     def __init__(self) -> None:
         self.groups: list[list[float]] = []
 
-    def __call__(self, questions: Sequence[Question]) -> Sequence[Answered | Exception]:
+    def __call__(self, questions: Sequence[Question]) -> Sequence[QuestionAnswer | Exception]:
         self.groups.append([float(question.rows[0, 0]) for question in questions])
         return [
-            InvalidSamples("negative") if value < 0.0 else Answered([value], [], {})
+            InvalidSamples("negative") if value < 0.0 else QuestionAnswer([value], [], {})
             for value in self.groups[-1]
         ]
 
@@ -222,7 +222,7 @@ async def test_one_refusal_or_lost_client_is_nothing_to_the_others() -> None:
 
 @on_a_loop
 async def test_an_error_that_nobody_expects_is_told_to_all() -> None:
-    def fails(_: Sequence[Question]) -> Sequence[Answered | Exception]:
+    def fails(_: Sequence[Question]) -> Sequence[QuestionAnswer | Exception]:
         raise MemoryError
 
     rows = SingleRows()

@@ -62,7 +62,7 @@ def learn(learner: Learner, given: Samples, block: int = 1000) -> list[Any]:
 
 def ask(learner: Learner, rows: Any, **more: Any) -> list[list[float]]:
     published = learner.model.published
-    X = published.seen(read_rows({"x": rows, **more}, prepared=True))
+    X = published.head_rows(read_rows({"x": rows, **more}, prepared=True))
     return published.predict("adaptive", X).decision
 
 
@@ -161,11 +161,11 @@ def test_without_preparation_a_header_still_puts_columns_right():
     named = as_recorded(read_samples({"x": X.tolist(), "y": y, "names": ["a", "b"]}))
     learn(learner, named)
     published = learner.model.published
-    right = published.seen(read_rows({"x": X.tolist(), "names": ["a", "b"]}))
-    turned = published.seen(read_rows({"x": X[:, ::-1].tolist(), "names": ["b", "a"]}))
+    right = published.head_rows(read_rows({"x": X.tolist(), "names": ["a", "b"]}))
+    turned = published.head_rows(read_rows({"x": X[:, ::-1].tolist(), "names": ["b", "a"]}))
     np.testing.assert_array_equal(right.X, turned.X)
     with pytest.raises(InvalidSamples, match="does not fit"):
-        published.seen(read_rows({"x": [[1.0]], "names": ["a"]}))
+        published.head_rows(read_rows({"x": [[1.0]], "names": ["a"]}))
 
 
 def test_a_model_of_arrays_takes_the_names_of_a_header_and_keeps_to_them():

@@ -73,7 +73,7 @@ def test_traffic_compiles_nothing(spec: Any, make: Any) -> None:
         learner.publish()
     learner.absorb(head, from_record(to_record(part(samples, 0, 7))))
     for stop in (1, 700):
-        rows = learner.model.published.seen(part(samples, 0, stop).X).X
+        rows = learner.model.published.head_rows(part(samples, 0, stop).X).X
         learner.model.published.heads[head].predict(rows)
     if not isinstance(samples.X, NamedRows):
         learner.model.published.heads[head].predict(np.array(samples.X[:3], order="F"))
@@ -95,7 +95,7 @@ def test_the_default_model_compiles_nothing(task: TaskName) -> None:
         learner.publish()
     published = learner.model.published
     for rows in (X[:1], X[:5], X):
-        published.predict(learner.model.spec.serve, published.seen(rows))
+        published.predict(learner.model.spec.serve, published.head_rows(rows))
     assert compiled_signatures() == before
 
 
@@ -112,7 +112,7 @@ def test_rows_with_texts_compile_nothing(task: TaskName) -> None:
         learner.publish()
     published = learner.model.published
     for asked in (rows[:1], rows[:5], rows):
-        published.predict(learner.model.spec.serve, published.seen(named_values(asked)))
+        published.predict(learner.model.spec.serve, published.head_rows(named_values(asked)))
     assert any(one.get("features") == "texts" for one in published.heads["adaptive"].learners)
     assert compiled_signatures() == before
 

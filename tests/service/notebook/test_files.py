@@ -73,7 +73,7 @@ def saved_and_loaded(estimator: Any, path: Path) -> Any:
 def served(path: Path, rows: Any) -> Any:
     """What a server that has loaded the file says."""
     model = load_model(path).model
-    return model.published.predict(model.spec.serve, model.published.seen(rows))
+    return model.published.predict(model.spec.serve, model.published.head_rows(rows))
 
 
 class TestRoundTrip:
@@ -181,7 +181,7 @@ class TestServed:
         estimator.partial_fit(ASKED, MORE)
         assert learner.sequence == 200
         published = learner.model.published
-        said = published.predict("adaptive", published.seen(X))
+        said = published.predict("adaptive", published.head_rows(X))
         order = [published.heads["adaptive"].classes.index(k) for k in estimator.classes_.tolist()]
         np.testing.assert_array_equal(
             np.asarray(said.head_answer.probability)[:, order], estimator.predict_proba(X)
@@ -279,7 +279,7 @@ class TestSemiparametric:
         learner.adopt("semiparametric", fit_window(learner.window(), "a refit", lambda _: None))
         learner.publish()
         published = learner.model.published
-        said = published.predict("semiparametric", published.seen(ASKED)).prediction
+        said = published.predict("semiparametric", published.head_rows(ASKED)).prediction
         assert learner.sequence == len(X)
         np.testing.assert_allclose(said, estimator.predict(ASKED), rtol=1e-4, atol=1e-3)
 

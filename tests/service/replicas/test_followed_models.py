@@ -178,7 +178,8 @@ def test_a_view_predicts_what_the_leader_does():
                 assert view.sequence == sequence
                 of_leader = leader.learner.model.published
                 decisions = [
-                    one.predict("working_set", one.seen(ROWS)).decision for one in (view, of_leader)
+                    one.predict("working_set", one.head_rows(ROWS)).decision
+                    for one in (view, of_leader)
                 ]
                 assert decisions[0] == decisions[1]
 

@@ -198,7 +198,7 @@ def test_classes_are_learned_with_the_bits_of_the_estimator(head: Any) -> None:
     model.partial_fit(samples.X, samples.y, sample_weight=samples.weight)
     learner.publish()
     rows, published = np.asarray(two_classes(50, seed=1).X), learner.model.published
-    said = published.predict("adaptive", published.seen(rows)).head_answer
+    said = published.predict("adaptive", published.head_rows(rows)).head_answer
     assert said.probability is not None
     classes = published.heads["adaptive"].source["classes"]
     order = [classes.index(label) for label in model.classes_]
@@ -212,7 +212,7 @@ def test_numbers_are_learned_with_the_bits_of_the_estimator() -> None:
     model.partial_fit(samples.X, samples.y, sample_weight=samples.weight)
     learner.publish()
     rows, published = np.asarray(curve(50, seed=1).X), learner.model.published
-    said = published.predict("adaptive", published.seen(rows))
+    said = published.predict("adaptive", published.head_rows(rows))
     np.testing.assert_array_equal(said.prediction, model.predict(rows))
 
 

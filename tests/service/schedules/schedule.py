@@ -396,7 +396,7 @@ class Schedule:
         if published.heads["asset"].lacks:
             return
         response = {
-            "prediction": published.predict("asset", published.seen(_GRID[:1])).prediction,
+            "prediction": published.predict("asset", published.head_rows(_GRID[:1])).prediction,
             "sequence": published.sequence,
             "epoch": published.epoch,
             "head": "asset",
@@ -777,7 +777,7 @@ def _said(model: Model) -> str:
     view = published.heads["asset"]
     if view.lacks or published.rows.dimension is None:
         return spec
-    said = published.predict("asset", published.seen(_GRID))
+    said = published.predict("asset", published.head_rows(_GRID))
     return f"{spec} {said.prediction} {said.decision}"
 
 

@@ -29,6 +29,6 @@ def test_weights_follow_their_labels_however_late_these_come(gamma: Any):
     for one in (learner, restored):
         head = one.heads["working_set"]
         codes = [head.classes.index(label) for label in (0, 10, 20)]
-        assert head.learner.current.ridges.of_classes(3)[codes].tolist() == [0.5, 0.5, 0.125]
+        assert head.learner.current.ridges.class_ridges(3)[codes].tolist() == [0.5, 0.5, 0.125]
     objectives = [m.heads["working_set"].view().stats["objective"] for m in (learner, unweighted)]
     assert objectives[0] > objectives[1]

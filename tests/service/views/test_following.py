@@ -70,7 +70,7 @@ class Stream:
 
 
 def said(published: ModelView, rows: list[Any], prepared: bool) -> list[Any]:
-    X = published.seen(read_rows({"x": rows}, prepared=prepared))
+    X = published.head_rows(read_rows({"x": rows}, prepared=prepared))
     heads = [head for head, view in published.heads.items() if not view.lacks]
     assert heads
     answers = [published.predict(head, X) for head in heads]

@@ -6,16 +6,16 @@ import pytest
 from tests.solver.streams import blocks, clusters, in_order_of_appearance
 from wolfstream.solver.adaptive.classifier import AdaptiveClassifier
 from wolfstream.solver.adaptive.evidence import Evidence
-from wolfstream.solver.adaptive.places import Places
+from wolfstream.solver.adaptive.label_permutation import LabelPermutation
 
 CHUNK = 32
 
 
 def found_by(said, y, classes):
     """What a table says at each chunk's end."""
-    places = Places()
-    places.meet(classes)
-    return [places.absorb(said[part], y[part]) for part in blocks(len(y), CHUNK)]
+    permutation = LabelPermutation()
+    permutation.meet(classes)
+    return [permutation.absorb(said[part], y[part]) for part in blocks(len(y), CHUNK)]
 
 
 def said_about(y, classes, right, random):

@@ -41,12 +41,12 @@ def test_gradients_of_log_odds(classes):
     direction[:2] = -1.0, 1.0
     found = class_gradient(view, AT, direction, told)
     np.testing.assert_allclose(
-        found.of_row, central(lambda x: odds(x, told), AT), rtol=1e-5, atol=1e-8
+        found.row, central(lambda x: odds(x, told), AT), rtol=1e-5, atol=1e-8
     )
     # What is common to all classes of a vote counts nothing.
     of_first = central(lambda v: odds(AT, np.stack([v, told[1]])), told[0])
-    np.testing.assert_allclose(found.of_votes[0], of_first, rtol=1e-5, atol=1e-8)
-    assert (found.of_votes[1] == 0.0).all()
+    np.testing.assert_allclose(found.votes[0], of_first, rtol=1e-5, atol=1e-8)
+    assert (found.votes[1] == 0.0).all()
 
 
 def test_a_class_that_a_voter_does_not_know_stands_for_its_least():
@@ -60,7 +60,7 @@ def test_a_class_that_a_voter_does_not_know_stands_for_its_least():
         p = predict_classes(view, AT[None], votes).probability[0]
         return np.log(p[2] / p[0])
 
-    found = class_gradient(view, AT, np.array([-1.0, 0.0, 1.0]), told).of_votes[0]
+    found = class_gradient(view, AT, np.array([-1.0, 0.0, 1.0]), told).votes[0]
     np.testing.assert_allclose(found[:2], central(odds, told[0, :2]), rtol=1e-5, atol=1e-8)
 
 
@@ -80,9 +80,9 @@ def test_gradients_of_values(temporal, skewed):
 
     found = value_gradient(view, AT, told)
     expected = central(lambda x: value(x, told), AT)
-    np.testing.assert_allclose(found.of_row, expected, rtol=1e-5, atol=1e-6)
+    np.testing.assert_allclose(found.row, expected, rtol=1e-5, atol=1e-6)
     of_first = central(lambda v: value(AT, np.array([v[0], np.nan])), told[:1], 1e-3)
-    np.testing.assert_allclose(found.of_votes, [of_first[0], 0.0], rtol=1e-5, atol=1e-9)
+    np.testing.assert_allclose(found.votes, [of_first[0], 0.0], rtol=1e-5, atol=1e-9)
 
 
 WIDE = np.random.default_rng(3).standard_normal((80, 300))
@@ -115,7 +115,7 @@ def test_gradients_of_log_odds_in_wide_rows(rows):
         p = predict_classes(view, rows(moved(steps))).probability[0]
         return np.log(p[1] / p[0])
 
-    found = class_gradient(view, WIDE_AT, np.array([-1.0, 1.0]), None).of_row[COLUMNS]
+    found = class_gradient(view, WIDE_AT, np.array([-1.0, 1.0]), None).row[COLUMNS]
     assert (found != 0.0).all()
     expected = central(odds, np.zeros(len(COLUMNS)))
     np.testing.assert_allclose(found, expected, rtol=1e-5, atol=1e-8)
@@ -130,7 +130,7 @@ def test_gradients_of_values_in_wide_rows(temporal):
     def value(steps):
         return predict_values(view, moved(steps)[None]).prediction[0]
 
-    found = value_gradient(view, WIDE_AT, None).of_row
+    found = value_gradient(view, WIDE_AT, None).row
     expected = central(value, np.zeros(len(COLUMNS)))
     np.testing.assert_allclose(found[COLUMNS], expected, rtol=1e-5, atol=1e-8)
 
@@ -139,7 +139,7 @@ def test_a_column_that_was_never_met_moves_the_hashed_ones_alone():
     bank = AdaptiveClassifier(None, pinned(CLASSIFICATION, NO_NEIGHBOURS))
     bank.absorb(as_sparse(WIDE), (WIDE[:, 0] > 0.0).astype(np.int64))
     view, x = bank.view(), np.concatenate([WIDE_AT, [0.5, 0.0]])
-    found = class_gradient(view, x, np.array([-1.0, 1.0]), None).of_row[[300, 301]]
+    found = class_gradient(view, x, np.array([-1.0, 1.0]), None).row[[300, 301]]
 
     def odds(steps):
         moved_on = x.copy()

@@ -9,10 +9,9 @@ from tests.solver.oracle_bank import NaiveBayes as PlainNaiveBayes
 from tests.solver.streams import blocks
 from wolfstream.solver.adaptive.classifier import AdaptiveClassifier
 from wolfstream.solver.adaptive.combination import new_combination
-from wolfstream.solver.adaptive.endless_bayes import EndlessBayes
 from wolfstream.solver.adaptive.gradients import class_gradient
 from wolfstream.solver.adaptive.merge import merge
-from wolfstream.solver.adaptive.naive_bayes import slopes, weights_of
+from wolfstream.solver.adaptive.naive_bayes import BayesCompanion, bayes_gradient, weights_of
 from wolfstream.solver.adaptive.settings import CLASSIFICATION, FOREVER, Pins, pinned
 from wolfstream.solver.adaptive.view import predict_classes
 
@@ -99,7 +98,7 @@ def test_slopes_are_those_of_the_scores():
         return (scores[:, :3] * direction).sum()
 
     np.testing.assert_allclose(
-        slopes(learner.bayes.W, Z[0], direction), central(score, Z[0]), rtol=1e-5
+        bayes_gradient(learner.bayes.W, Z[0], direction), central(score, Z[0]), rtol=1e-5
     )
 
 
@@ -132,7 +131,7 @@ def test_gradients_beside_neighbours_that_never_change():
         p = predict_classes(view, x[None]).probability[0]
         return np.log(p[1] / p[0])
 
-    found = class_gradient(view, at, np.array([-1.0, 1.0]), None).of_row
+    found = class_gradient(view, at, np.array([-1.0, 1.0]), None).row
     assert np.abs(found).max() > 0.1
     np.testing.assert_allclose(found, central(odds, at), rtol=1e-5, atol=1e-8)
 
@@ -141,7 +140,7 @@ def following():
     """Naive Bayes of rows of three classes, what has it follow, and temperatures of 7 experts."""
     learners, _ = learned(*rows())
     combination = new_combination(np.ones(7), ())
-    return learners, EndlessBayes(learners.bayes, slice(3, 5)), combination
+    return learners, BayesCompanion(learners.bayes, slice(3, 5)), combination
 
 
 def test_sums_follow_classes_that_change_places():
@@ -202,9 +201,9 @@ def test_a_bank_undoes_what_was_learned_after_all_labels_moved():
     for part in blocks(2400, 32):
         one.absorb(X[part], codes[part])
         watched = one.endless.each[0]
-        if watched.earlier and watched.age == 0:
+        if watched.former and watched.age == 0:
             kept = [kept[-1], part.stop]
-        elif found is None and part.start >= 1600 and not watched.earlier:
+        elif found is None and part.start >= 1600 and not watched.former:
             found = part.stop
             undone = slice(kept[0], found)
     assert found is not None

@@ -12,7 +12,7 @@ from wolfstream.solver.adaptive.text_slots import (
     CONSTANT,
     CROSSED,
     MOST_SLOTS,
-    PLACES,
+    MOST_WEIGHTS,
     TextWeights,
     entries,
     joined,
@@ -141,7 +141,7 @@ def test_many_classes_share_fewer_slots():
     learn(learner, codes, Y)
     before = text_scores(learner.view(), codes)
     learner.meet(100)
-    assert learner.W.size <= (PLACES + 2 * 101) * len(STEPS)
+    assert learner.W.size <= (MOST_WEIGHTS + 2 * 101) * len(STEPS)
     after = text_scores(learner.view(), codes)
     same = np.abs(after[:, :, :2] - before[:, :, :2]).max(axis=(1, 2)) < 1e-9
     assert same.mean() > 0.7

@@ -5,7 +5,7 @@ import pytest
 from scipy.optimize import minimize
 from sklearn.calibration import _sigmoid_calibration
 
-from wolfstream.solver.calibration.platt import RIDGE, fitted, probabilities
+from wolfstream.solver.calibration.platt import RIDGE, fit_scaling, probabilities
 
 
 def decisions(seed, n, classes, slope=2.0):
@@ -30,7 +30,7 @@ def penalised_loss(theta, scores, codes):
 @pytest.mark.parametrize("unit", [1e-3, 1.0, 1e3])
 def test_the_scaling_minimises_the_penalised_loss(classes, unit):
     scores, codes = decisions(classes, 400, classes)
-    found = fitted(fitted(None, unit * scores, codes), unit * scores, codes)
+    found = fit_scaling(fit_scaling(None, unit * scores, codes), unit * scores, codes)
     centred = scores - scores.mean(axis=1, keepdims=True)
     theta = np.array([found.slope * unit * np.sqrt(np.mean(centred**2)), *found.offset])
     best = minimize(penalised_loss, np.eye(1 + classes)[0], args=(scores, codes), tol=1e-10)
@@ -43,19 +43,19 @@ def test_two_classes_are_platts_sigmoid():
     f = 3.0 * random.standard_normal(2000)
     codes = (random.random(2000) < 1.0 / (1.0 + np.exp(-(0.7 * f - 1.0)))).astype(np.int64)
     scores = np.stack([-0.5 * f, 0.5 * f], axis=1)
-    found = probabilities(fitted(fitted(None, scores, codes), scores, codes), scores)
+    found = probabilities(fit_scaling(fit_scaling(None, scores, codes), scores, codes), scores)
     a, b = _sigmoid_calibration(f, codes)
     np.testing.assert_allclose(found[:, 1], 1.0 / (1.0 + np.exp(a * f + b)), atol=0.01)
 
 
 def test_scores_that_are_mostly_wrong_get_a_negative_slope():
     scores, codes = decisions(3, 500, 2, slope=-2.0)
-    assert fitted(None, scores, codes).slope < -1.0
+    assert fit_scaling(None, scores, codes).slope < -1.0
 
 
 def test_a_class_that_is_not_known_has_no_probability():
     scores, codes = decisions(4, 300, 3)
-    scaling = fitted(None, scores, codes)
+    scaling = fit_scaling(None, scores, codes)
     scores[0, 2] = np.nan
     scores[1] = np.nan
     found = probabilities(scaling, scores)
@@ -66,6 +66,6 @@ def test_a_class_that_is_not_known_has_no_probability():
 @pytest.mark.parametrize("scores", [np.zeros((5, 2)), np.full((5, 2), 1e300), np.eye(2)[[0] * 5]])
 def test_degenerate_decisions_give_probabilities(scores):
     codes = np.zeros(5, np.int64)
-    found = probabilities(fitted(None, scores, codes), scores)
+    found = probabilities(fit_scaling(None, scores, codes), scores)
     assert np.isfinite(found).all()
     assert (found[:, 0] >= 0.5).all()

@@ -10,9 +10,9 @@ from wolfstream.solver.calibration.ranking import (
     BINS,
     bins_of,
     no_ranking,
-    of_all,
-    of_recent,
-    ranked,
+    overall_scores,
+    recent_scores,
+    with_rows,
 )
 
 RECENT = 1000
@@ -32,7 +32,7 @@ def counted_in_parts(p, codes, length):
     found = no_ranking()
     for start in range(0, len(codes), length):
         part = slice(start, start + length)
-        found = ranked(found, p[part], codes[part], RECENT)
+        found = with_rows(found, p[part], codes[part], RECENT)
     return found
 
 
@@ -41,7 +41,10 @@ def counted_in_parts(p, codes, length):
 def test_scores_are_those_of_scikit_learn_within_the_resolution(n, classes, share):
     p, codes = drawn(n, classes, share)
     found = counted_in_parts(p, codes, 256)
-    for scores, part in ((of_all(found), slice(None)), (of_recent(found), slice(-RECENT, None))):
+    for scores, part in (
+        (overall_scores(found), slice(None)),
+        (recent_scores(found), slice(-RECENT, None)),
+    ):
         for k in range(classes):
             own = codes[part] == k
             if own.all() or not own.any():
@@ -61,10 +64,10 @@ def test_the_error_of_auc_is_at_most_half_the_share_of_pairs_in_one_bin(spread):
     codes = (random.random(5000) < 0.1).astype(np.int64)
     p = 1.0 / (1.0 + np.exp(3.0 - spread * (codes + random.standard_normal(5000))))
     p = np.column_stack([1.0 - p, p])
-    found = ranked(no_ranking(), p, codes, RECENT)
+    found = with_rows(no_ranking(), p, codes, RECENT)
     own = np.bincount(bins_of(p[codes == 1, 1]), minlength=BINS) / (codes == 1).sum()
     others = np.bincount(bins_of(p[codes == 0, 1]), minlength=BINS) / (codes == 0).sum()
-    error = abs(of_all(found).roc_auc[1] - roc_auc_score(codes, p[:, 1]))
+    error = abs(overall_scores(found).roc_auc[1] - roc_auc_score(codes, p[:, 1]))
     assert error <= 0.5 * (own * others).sum() + 1e-12
 
 
@@ -75,7 +78,7 @@ def test_the_error_of_average_precision_is_that_of_the_order_within_bins(spread)
     odds = np.exp(spread * (codes + random.standard_normal(3000)) - 3.0)
     p = np.column_stack([1.0 / (1.0 + odds), odds / (1.0 + odds)])
     binned = bins_of(p[:, 1]).astype(np.float64)
-    found = of_all(ranked(no_ranking(), p, codes, RECENT)).average_precision[1]
+    found = overall_scores(with_rows(no_ranking(), p, codes, RECENT)).average_precision[1]
     least, most = (
         average_precision_score(codes, binned + sign * 0.5 * codes) for sign in (-1.0, 1.0)
     )
@@ -85,7 +88,7 @@ def test_the_error_of_average_precision_is_that_of_the_order_within_bins(spread)
 def test_auc_of_binned_probabilities_is_exact():
     p, codes = drawn(4000, 3)
     binned = bins_of(p).astype(np.float64)
-    scores = of_all(counted_in_parts(p, codes, 64))
+    scores = overall_scores(counted_in_parts(p, codes, 64))
     for k in range(3):
         assert scores.roc_auc[k] == pytest.approx(roc_auc_score(codes == k, binned[:, k]))
 
@@ -102,16 +105,18 @@ def test_a_class_had_the_probability_zero_before_it_came():
     p, codes = drawn(800, 3)
     codes[:300] = np.minimum(codes[:300], 1)
     p[:300, 2] = 0.0
-    late = ranked(ranked(no_ranking(), p[:300, :2], codes[:300], RECENT), p[300:], codes[300:], 500)
-    whole = ranked(no_ranking(), p, codes, 500)
+    late = with_rows(
+        with_rows(no_ranking(), p[:300, :2], codes[:300], RECENT), p[300:], codes[300:], 500
+    )
+    whole = with_rows(no_ranking(), p, codes, 500)
     np.testing.assert_array_equal(late.counts, whole.counts)
     np.testing.assert_array_equal(late.bins, whole.bins)
 
 
 def test_a_label_that_nobody_knew_ranks_last():
-    found = ranked(no_ranking(), np.array([[0.5, 0.5], [0.9, 0.1]]), np.array([2, 0]), RECENT)
-    assert of_all(found).roc_auc.tolist()[2] == 0.5
-    assert of_all(found).roc_auc.tolist()[0] == 1.0
+    found = with_rows(no_ranking(), np.array([[0.5, 0.5], [0.9, 0.1]]), np.array([2, 0]), RECENT)
+    assert overall_scores(found).roc_auc.tolist()[2] == 0.5
+    assert overall_scores(found).roc_auc.tolist()[0] == 1.0
 
 
 def test_certain_probabilities_have_bins():
@@ -120,7 +125,7 @@ def test_certain_probabilities_have_bins():
 
 
 def test_without_rows_there_are_no_scores():
-    assert of_all(no_ranking()).roc_auc.shape == (0,)
+    assert overall_scores(no_ranking()).roc_auc.shape == (0,)
 
 
 def test_a_merged_calibration_ranks_the_rows_of_all():
@@ -137,7 +142,7 @@ def test_a_merged_calibration_ranks_the_rows_of_all():
     merge(merged, each, places, 3)
     p, codes = (np.concatenate(parts) for parts in zip(*rows, strict=True))
     np.testing.assert_array_equal(
-        merged.view().ranking.counts, ranked(no_ranking(), p, codes, RECENT).counts
+        merged.view().ranking.counts, with_rows(no_ranking(), p, codes, RECENT).counts
     )
     assert merged.view().ranking.bins.shape == (3, RECENT)
-    assert np.isfinite(merged.view().ranked_recently.roc_auc).all()
+    assert np.isfinite(merged.view().recent_ranking_scores.roc_auc).all()

@@ -171,8 +171,10 @@ def test_a_class_that_comes_later_has_its_weight():
     X, y = clusters(2, 200, n_classes=3)
     weight = {0: 1.0, 2: 50.0}
     met = made(class_weight=weight).partial_fit(X[y < 2], y[y < 2]).partial_fit(X, y)
-    assert met._learner.ridges.of_class(2) == pytest.approx(met._learner.ridges.of_class(0) / 50.0)
-    assert met._learner.ridges.of_class(1) == met._learner.ridges.of_class(0)
+    assert met._learner.ridges.class_ridge(2) == pytest.approx(
+        met._learner.ridges.class_ridge(0) / 50.0
+    )
+    assert met._learner.ridges.class_ridge(1) == met._learner.ridges.class_ridge(0)
 
 
 @pytest.mark.parametrize("kind", [np.asarray, csr_matrix])

@@ -3,8 +3,7 @@
 import numpy as np
 import pytest
 
-from wolfstream.solver.prepare.pooled import pooled
-from wolfstream.solver.prepare.scale import COMPRESSED, HORIZON, no_moments, standardise
+from wolfstream.solver.prepare.scale import COMPRESSED, HORIZON, no_moments, pooled, standardise
 
 
 def moments_of(X):

@@ -8,10 +8,10 @@ from wolfstream.solver.prepare.scale import (
     COMPRESSED,
     copied,
     no_moments,
+    slopes,
     standardise,
     standardised,
 )
-from wolfstream.solver.prepare.slopes import slopes
 
 
 def moments_after(n, rule=COMPRESSED, d=4):

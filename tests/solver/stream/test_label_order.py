@@ -3,8 +3,8 @@
 import numpy as np
 import pytest
 
+from wolfstream.solver.rows.head_rows import HeadRows, RawRows
 from wolfstream.solver.rows.matrix import SparseRows
-from wolfstream.solver.rows.seen import RawRows, Seen
 from wolfstream.solver.stream.label_order import LabelOrder
 from wolfstream.solver.stream.label_past import LabelPast, PastView
 from wolfstream.solver.stream.recent_rows import KEPT, RecentRows, last_hashes
@@ -31,11 +31,11 @@ class Process:
 
     def knows(self, *rows: float) -> bool:
         X = np.array(rows)[:, None]
-        return self.order.placed(self.view(), Seen(X, raw=RawRows(X))).in_turn
+        return self.order.marked(self.view(), HeadRows(X, raw=RawRows(X))).in_turn
 
     def knows_each(self, *rows: float) -> list[bool]:
         X = np.array(rows)[:, None]
-        return self.order.placed_singly(self.view(), Seen(X, raw=RawRows(X)))
+        return self.order.marked_singly(self.view(), HeadRows(X, raw=RawRows(X)))
 
 
 @pytest.mark.parametrize("seed", range(20))
@@ -118,8 +118,8 @@ def test_a_model_that_goes_back_is_met_anew():
 
 
 def test_a_model_without_use_for_labels_is_not_asked():
-    order, seen = LabelOrder(), Seen(np.zeros((1, 1)))
-    assert order.placed(None, seen) is seen
+    order, seen = LabelOrder(), HeadRows(np.zeros((1, 1)))
+    assert order.marked(None, seen) is seen
     assert order.counts == [0, 0]
 
 

@@ -11,7 +11,7 @@ from wolfstream.solver.adaptive.target_scale import Units
 from wolfstream.solver.arrays import Float64Array
 from wolfstream.solver.prepare.named_rows import named_values
 from wolfstream.solver.prepare.row_form import Preparing
-from wolfstream.solver.rows.seen import RawRows
+from wolfstream.solver.rows.head_rows import RawRows
 from wolfstream.solver.stream.model import StreamModel
 from wolfstream.solver.stream.tree_experts import MOST_CLASSES, TreeExperts
 from wolfstream.solver.stream.tree_schedule import fit_at
@@ -224,7 +224,7 @@ def test_the_gradient_is_the_slope_between_borders(learned: tuple[str, StreamMod
         return float(answer.decision[0])
 
     direction = np.ones(1) if task == "regression" else np.array([-1.0, 1.0])
-    found = view.gradient(x, direction, hints).of_row
+    found = view.gradient(x, direction, hints).row
     slopes = [(said(x + step * e) - said(x - step * e)) / (2.0 * step) for e in np.eye(4)]
     np.testing.assert_allclose(found, slopes, rtol=1e-3, atol=1e-5)
 

@@ -6,7 +6,7 @@ import numpy as np
 
 from wolfstream.solver.simplex.pairs import coupled_scores
 from wolfstream.solver.stream.votes import Decisions, HeadAnswer, Vote, class_scores, values
-from wolfstream.solver.working_set.predictions import Predicted
+from wolfstream.solver.working_set.predictions import SetPredictions
 
 
 def vote_of(classes: list[Any] | None, *decisions: Any) -> Vote:
@@ -35,10 +35,12 @@ def test_parts_before_the_third_class_speak_for_two():
 
 def test_a_working_set_has_scores_beside_its_decisions():
     margin, q = np.array([[0.5, -0.25, 1.0]]), np.array([2.0, 1.0, -4.0])
-    said = Predicted(np.zeros(1, np.int64), np.array([[2.0, 1.0, 0.0]]), margin * np.abs(q), q)
+    said = SetPredictions(np.zeros(1, np.int64), np.array([[2.0, 1.0, 0.0]]), margin * np.abs(q), q)
     coupled = coupled_scores(margin, 3).tolist()
     assert HeadAnswer(("a", "b", "c"), [said]).vote.scores.tolist() == coupled
-    of_two = Predicted(np.zeros(1, np.int64), np.array([0.5]), np.array([[0.5]]), np.array([2.0]))
+    of_two = SetPredictions(
+        np.zeros(1, np.int64), np.array([0.5]), np.array([[0.5]]), np.array([2.0])
+    )
     coupled = coupled_scores(np.array([[0.25]]), 2).tolist()
     assert HeadAnswer(("a", "b"), [of_two]).vote.scores.tolist() == coupled
     counted = HeadAnswer(("a", "b", "c"), [said._replace(pairwise=None)])

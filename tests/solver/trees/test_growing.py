@@ -20,7 +20,7 @@ from wolfstream.solver.trees.growing import (
     grow_one,
     leaf_of,
     new_tree,
-    room_to_grow,
+    tree_work,
 )
 
 RANDOM = np.random.default_rng(0)
@@ -33,7 +33,7 @@ def grown(
     words = np.round(g * GRADIENT).astype(np.int64) << 26
     words[:, 0] += np.maximum((w * WEIGHT).astype(np.int64), 1)
     tree, order = new_tree(), np.arange(len(rows), dtype=np.int32)
-    work = room_to_grow(len(rows), rows.shape[1], g.shape[1])
+    work = tree_work(len(rows), rows.shape[1], g.shape[1])
     grow_one(rows, categories, words, order, work, tree)
     leaf = np.full(len(rows), -1)
     for q in range(LEAVES):

@@ -17,7 +17,7 @@ from tests.solver.streams import (
 )
 from wolfstream.solver.kernels.functions import Kernel
 from wolfstream.solver.rows.matrix import take_rows
-from wolfstream.solver.working_set.gram import Gram, Unkept
+from wolfstream.solver.working_set.gram import Gram, NoGram
 from wolfstream.solver.working_set.gram_rows import GramRows
 from wolfstream.solver.working_set.learner import WorkingSet
 from wolfstream.solver.working_set.predictions import predict
@@ -87,7 +87,7 @@ def test_takes_the_same_steps_as_with_the_whole_matrix(stream, how):
     few, of_few = learned(X, codes, **how)
     whole, of_whole = learned(X, codes, gram_bytes_max=1 << 30, **how)
     assert isinstance(few.store.gram, GramRows)
-    assert isinstance(whole.store.gram, Unkept if few.n_classes > 2 else Gram)
+    assert isinstance(whole.store.gram, NoGram if few.n_classes > 2 else Gram)
     for one, other in zip(of_few, of_whole, strict=True):
         np.testing.assert_array_equal(one.admitted, other.admitted)
         np.testing.assert_array_equal(one.step, other.step)

@@ -529,7 +529,7 @@ class TestClassWeights:
         X, codes = clusters(seed=72, n=200, n_classes=3)
         learner = WorkingSet(RBF, 5.0, "msfw", 1, class_weight=[2.0, 0.5], max_size=60)
         learner.absorb(X, codes)
-        assert [learner.ridges.of_class(code) for code in range(3)] == [0.05, 0.2, 0.1]
+        assert [learner.ridges.class_ridge(code) for code in range(3)] == [0.05, 0.2, 0.1]
         for problem in learner.problems:
             held, A = members(problem), direct_hessian(learner, problem)
             np.testing.assert_allclose(held.gradient, -2.0 * A @ held.alpha, rtol=0, atol=1e-5)

@@ -23,7 +23,7 @@ from wolfstream.solver.simplex.steps import AWAY, DROP, INITIAL, NONE, STEP_NAME
 from wolfstream.solver.working_set.decisions import Trace
 from wolfstream.solver.working_set.hessian import Ridge
 from wolfstream.solver.working_set.learner import WorkingSet
-from wolfstream.solver.working_set.sfw import PLACES, Arrivals, Rule, Scratch, walk
+from wolfstream.solver.working_set.sfw import PROGRESS_SIZE, Arrivals, Rule, Scratch, walk
 from wolfstream.solver.working_set.sweep import STRETCH
 
 ALGORITHMS = ("sfw", "msfw")
@@ -194,7 +194,7 @@ def walk_over(K, sign, rule):
     trace = Trace(np.zeros(n), np.zeros(n), np.zeros(n, np.bool_), np.zeros(n, np.int8))
     arrivals = Arrivals(sign, np.arange(n), np.full(n, -1), np.ones(n), np.empty((0, 0)))
     scratch = Scratch(sign, np.empty(n), np.empty(n), np.empty((2, STRETCH)))
-    progress = np.zeros(PLACES, np.int64)
+    progress = np.zeros(PROGRESS_SIZE, np.int64)
     assert walk(problem, values_among(K), arrivals, rule, trace, scratch, progress) == -1
     return problem, trace
 

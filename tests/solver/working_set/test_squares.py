@@ -17,7 +17,7 @@ from tests.solver.streams import (
     thin_clusters,
 )
 from wolfstream.solver.rows.matrix import n_rows, take_rows
-from wolfstream.solver.working_set.gram import Gram, Unkept
+from wolfstream.solver.working_set.gram import Gram, NoGram
 from wolfstream.solver.working_set.gram_rows import GramRows
 from wolfstream.solver.working_set.learner import WorkingSet
 from wolfstream.solver.working_set.pair_values import OwnSquares, SharedValues
@@ -74,7 +74,7 @@ def test_the_steps_are_those_with_one_matrix_of_all_samples(how):
     X, codes = clusters(5, 600, n_classes=5, noise=0.2)
     ours, of_ours = learned(X, codes, **how)
     theirs, of_theirs = shared(X, codes, **how)
-    assert isinstance(ours.store.gram, Unkept)
+    assert isinstance(ours.store.gram, NoGram)
     for one, other in zip(of_ours, of_theirs, strict=True):
         np.testing.assert_array_equal(one.admitted, other.admitted)
         np.testing.assert_array_equal(one.step, other.step)
@@ -113,7 +113,7 @@ def test_a_class_that_comes_late_has_squares_with_all_before_it():
     order = np.argsort(codes >= 2, kind="stable")
     order = np.concatenate([order[: np.count_nonzero(codes < 2)], np.flatnonzero(codes == 2)])
     learner, _ = learned(X[order], codes[order])
-    assert isinstance(learner.store.gram, Unkept)
+    assert isinstance(learner.store.gram, NoGram)
     assert_squares_are_of_the_members(learner)
     first = codes == 3
     learner.absorb(X[first], codes[first])
@@ -129,7 +129,7 @@ def test_a_restored_set_goes_on_bit_for_bit_with_squares(max_size, dtype):
     state = live.state()
     for learner in (live, restored):  # as at a checkpoint
         learner.restore(state)
-        assert isinstance(learner.store.gram, Unkept)
+        assert isinstance(learner.store.gram, NoGram)
     for part in (slice(300, 301), slice(301, 700)):
         ours, theirs = (each.absorb(X[part], codes[part]) for each in (live, restored))
         for a, b in zip(ours, theirs, strict=True):

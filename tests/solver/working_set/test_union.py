@@ -9,7 +9,7 @@ from wolfstream.solver.kernels.functions import Kernel
 from wolfstream.solver.simplex.pairs import pairs_of
 from wolfstream.solver.working_set.auto_widths import AutoWidths
 from wolfstream.solver.working_set.learner import WorkingSet
-from wolfstream.solver.working_set.merged_widths import merge_widths, turns
+from wolfstream.solver.working_set.merged_widths import interleaved, merge_widths
 from wolfstream.solver.working_set.predictions import predicted
 from wolfstream.solver.working_set.union import GAP, relative_gap, renumbered, support_of, unite
 
@@ -119,7 +119,7 @@ def test_sparse_rows_are_united_as_well():
 
 @pytest.mark.parametrize("seen", [(3, 3), (5, 2, 9), (0, 4, 1), (1, 1, 1, 1)], ids=str)
 def test_the_samples_of_all_parts_are_numbered_once(seen):
-    found = [turns(np.arange(count), part, seen) for part, count in enumerate(seen)]
+    found = [interleaved(np.arange(count), part, seen) for part, count in enumerate(seen)]
     assert sorted(np.concatenate(found).tolist()) == list(range(sum(seen)))
     assert all(np.all(np.diff(of_one) > 0) for of_one in found)
 

@@ -8,9 +8,9 @@ import pytest
 from tests.solver.streams import blocks, in_order_of_appearance
 from wolfstream.solver.kernels.functions import Kernel
 from wolfstream.solver.stream.kernel_learner import KernelLearner
-from wolfstream.solver.stream.moved_classes import MovedClasses, OnePlaceEach
 from wolfstream.solver.stream.paper_learners import new_working_set
 from wolfstream.solver.stream.parameters import SetParameters
+from wolfstream.solver.stream.relabelling import MatchedPermutation, RelabellingDetector
 
 
 def rings(seed, n=2600, classes=6):
@@ -70,14 +70,14 @@ def test_a_move_and_its_beginning_are_found(classes):
     said = np.where(random.random(6000) < 0.8, y, random.integers(0, classes, 6000))
     moved = np.roll(np.arange(classes), 1)
     y[4000:] = moved[y[4000:]]
-    watch, found = MovedClasses(), []
+    watch, found = RelabellingDetector(), []
     for part in blocks(6000, 128):
         move = watch.absorb(said[part], y[part])
         if move is not None:
             found.append(move)
-            said[part.stop :] = move.places[said[part.stop :]]
+            said[part.stop :] = move.permutation[said[part.stop :]]
     (move,) = found
-    np.testing.assert_array_equal(move.places, moved)
+    np.testing.assert_array_equal(move.permutation, moved)
     assert abs(move.since - 4000) < 10
 
 
@@ -88,13 +88,13 @@ def test_nothing_is_found_where_nothing_moves(right):
     y[6400:] = np.minimum(y[6400:], random.integers(0, 4, 6400))
     said = np.where(random.random(len(y)) < right, y, random.integers(0, 4, len(y)))
     said[:3] = -1
-    watch = MovedClasses()
+    watch = RelabellingDetector()
     assert all(watch.absorb(said[part], y[part]) is None for part in blocks(len(y), 128))
 
 
 def test_labels_that_alternate_move_ever_more_seldom():
     """What the set says is wrong again as soon as it has followed."""
-    n, watch = 40_000, MovedClasses()
+    n, watch = 40_000, RelabellingDetector()
     y = np.arange(n) % 2
     found = [part.stop for part in blocks(n, 128) if watch.absorb(1 - y[part], y[part])]
     assert 5 <= len(found) <= 12
@@ -106,12 +106,12 @@ def test_moves_that_hold_are_followed_each_time():
     y = np.random.default_rng(0).integers(0, 2, n)
     said = y.copy()
     y = np.where(np.arange(n) // every % 2 == 1, 1 - y, y)
-    watch = MovedClasses()
+    watch = RelabellingDetector()
     for part in blocks(n, 128):
         move = watch.absorb(said[part], y[part])
         if move is not None:
             found.append(part.stop)
-            said[part.stop :] = move.places[said[part.stop :]]
+            said[part.stop :] = move.permutation[said[part.stop :]]
     assert len(found) == n // every - 1
 
 
@@ -120,12 +120,12 @@ def test_two_of_many_classes_that_change_places_are_left_to_the_set():
     y = random.integers(0, 10, 5120)
     said = y.copy()
     y[2560:] = np.array([1, 0, *range(2, 10)])[y[2560:]]
-    watch = MovedClasses()
+    watch = RelabellingDetector()
     assert all(watch.absorb(said[part], y[part]) is None for part in blocks(len(y), 128))
 
 
 def test_two_classes_never_have_one_place():
-    places = OnePlaceEach()
+    places = MatchedPermutation()
     places.meet(3)
     places.table[:] = [[0, 9, 0], [0, 8, 1], [0, 0, 0]]
-    np.testing.assert_array_equal(places.most_frequent(), [1, 2, 0])
+    np.testing.assert_array_equal(places.estimate(), [1, 2, 0])

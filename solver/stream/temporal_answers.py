@@ -1,4 +1,4 @@
-"""Answers of a bank that can tell whether they know the labels just before their rows."""
+"""Answers of a bank that may use the labels just before their rows."""
 
 from typing import Any, NamedTuple
 
@@ -9,37 +9,33 @@ from wolfstream.solver.calibration.classes import ClassConfidence
 from wolfstream.solver.calibration.values import ValueConfidence
 
 
-class PlacedAnswers(NamedTuple):
-    """Answers of a bank that learns what the labels before a row add.
+class TemporalAnswers(NamedTuple):
+    """Predictions of a bank that learns what the labels before a row tell about it."""
 
-    answers: of classes or numbers. in_turn: whether they know the labels just before each row.
-    alone: of rows that were learned, the answers without these. confidence: how sure answers
-    without them are; None of others.
-    """
-
-    answers: Any
-    in_turn: bool
-    alone: Any = None
+    answers: Any  # ClassAnswers, ValueAnswers or Values
+    in_turn: bool  # whether they use the labels just before each row
+    alone: Any = None  # of rows that were learned, the predictions without these labels
+    # The calibration of predictions without the labels before; None of those with them.
     confidence: ClassConfidence | ValueConfidence | None = None
 
     @property
     def prediction(self) -> NDArray[Any]:
-        """As of `votes.Answer`."""
+        """Predictions (n,), as of `votes.Answer`."""
         prediction: NDArray[Any] = self.answers.prediction
         return prediction
 
     @property
     def decision(self) -> Float64Array:
-        """As of `votes.Answer`."""
+        """Decisions, as of `votes.Answer`."""
         decision: Float64Array = self.answers.decision
         return decision
 
     @property
     def probability(self) -> Float64Array | None:
-        """(n, K) of classes; None of numbers."""
+        """Probabilities (n, K); None in regression."""
         return getattr(self.answers, "probability", None)
 
     @property
     def deviation(self) -> Float64Array | None:
-        """(n,) of numbers, where answers have it; else None."""
+        """Standard deviations (n,) in regression, if the answers have them; else None."""
         return getattr(self.answers, "deviation", None)
