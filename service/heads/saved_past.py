@@ -22,7 +22,7 @@ PAST_NUMBERS: Bounds = (
     (r"past_last", PLACE),
     (r"past_(table|share|stay|scale)", FROM_ZERO),
     (r"past_combination_(curvature|labels)", POSITIVE),
-    (r"past_(combination|mixture)_(square|memory|error|step)", FROM_ZERO),
+    (r"past_(combination|mixture)_(square|memory|error|step|counts)", FROM_ZERO),
     (r"past_(combination|mixture)_(weight|noise)", SHARE),
 )
 

@@ -42,7 +42,7 @@ TREE_NUMBERS: Bounds = (
     (r"trees_forest_(fresh|residual|past)_child", Numbers(-LEAVES, NODES)),
     (r"trees_forest_unit", POSITIVE),
     (r"trees_mixing_(curvature|labels)", POSITIVE),
-    (r"trees_mixing_(square|memory|error|step)", FROM_ZERO),
+    (r"trees_mixing_(square|memory|error|step|counts)", FROM_ZERO),
     (r"trees_mixing_(weight|noise)", SHARE),
 )
 

@@ -18,7 +18,16 @@ import numpy as np
 from numpy.typing import NDArray
 
 from wolfstream.solver.adaptive.fixed_share import SHARE, share_step, weigh_likelihood
-from wolfstream.solver.adaptive.label_noise import drawn, first_noise, noise_step, with_noise
+from wolfstream.solver.adaptive.label_noise import (
+    COUNTED,
+    count_label,
+    drawn,
+    first_noise,
+    frequency,
+    noise_step,
+    total_count,
+    with_noise,
+)
 from wolfstream.solver.adaptive.stacking import adagrad_step
 from wolfstream.solver.adaptive.temperature import newton_step, softmax
 from wolfstream.solver.arrays import Float64Array
@@ -43,6 +52,7 @@ class Combination(NamedTuple):
     weight: Float64Array  # (E + S,) weights by fixed share, experts first
     noise: Float64Array  # (E + S,) as of `label_noise`; 0 if labels are never drawn
     labels: Float64Array  # (E + S,) as of `label_noise`
+    counts: Float64Array  # (COUNTED,) labels of each class, as of `label_noise`
 
 
 def new_combination(
@@ -66,6 +76,7 @@ def new_combination(
         weight=prior / prior.sum(),
         noise=noise if noisy else np.zeros_like(noise),
         labels=labels,
+        counts=np.zeros(COUNTED),
     )
 
 
@@ -205,21 +216,22 @@ def _combine(
     p, likelihood, speaks = work
     experts, stackers = c.a.shape[1], c.a.shape[0]
     for i in range(scores.shape[0]):
-        classes, u = known[i], scores[i]
-        if classes == 0:
+        classes, u, label, w = known[i], scores[i], y[i], weight[i]
+        if classes > 0:
+            combine_row(c, u, awake[i], classes, p, speaks, probability[i])
+        total = total_count(c.counts, classes)
+        f = frequency(c.counts, total, label, classes) if label < classes else 0.0
+        count_label(c.counts, label, w)
+        if classes < 2 or label >= classes:
             continue
-        combine_row(c, u, awake[i], classes, p, speaks, probability[i])
-        if classes < 2 or y[i] >= classes:
-            continue
-        label, w = y[i], weight[i]
         # Stackers come first, which learn by the temperatures that they answered with.
         for e in range(experts + stackers - 1, -1, -1):
-            q = with_noise(c.noise[e], p[e, label], classes)
+            q = with_noise(c.noise[e], p[e, label], f)
             likelihood[e] = larger(q, LEAST)
             if not speaks[e]:
                 continue
             losses[i, e] = -np.log(likelihood[e])
-            r = drawn(c.noise[e], q, classes)
+            r = drawn(c.noise[e], q, f)
             noise_step(c.noise, c.labels, e, r, w)
             told = w * (1.0 - r)
             if e < experts:
@@ -283,9 +295,12 @@ def combine_row(
         softmax(p[e], classes)
         if speaks[e]:
             total += c.weight[e]
-            for k in range(classes):
-                probability[k] += c.weight[e] * with_noise(c.noise[e], p[e, k], classes)
+    labels = total_count(c.counts, classes)
     for k in range(classes):
+        f = frequency(c.counts, labels, k, classes)
+        for e in range(experts + stackers):
+            if speaks[e]:
+                probability[k] += c.weight[e] * with_noise(c.noise[e], p[e, k], f)
         probability[k] /= total
 
 

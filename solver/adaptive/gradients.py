@@ -16,6 +16,7 @@ from wolfstream.solver.adaptive.combination import LARGEST_SCORE, Combination
 from wolfstream.solver.adaptive.features import LARGEST, FeatureMap
 from wolfstream.solver.adaptive.hashing import WIDTH, hashed_and_standardised, hashing_gradient
 from wolfstream.solver.adaptive.inputs import InputView, inputs_of
+from wolfstream.solver.adaptive.label_noise import frequencies
 from wolfstream.solver.adaptive.learners import LearnersView
 from wolfstream.solver.adaptive.naive_bayes import bayes_gradient
 from wolfstream.solver.adaptive.regressor import ValueView, learned_values, with_others
@@ -149,7 +150,7 @@ def score_gradient(
 
     P are the probabilities of `combination`: u are the scores less their mean,
     q_e = softmax(beta_e u_e), q_s = softmax(sum_e a_se beta_e u_e), and
-    P = sum w ((1 - noise) q + noise / K) / sum w over all that are awake.
+    P = sum w ((1 - noise) q + noise f) / sum w over all that are awake, f as of `label_noise`.
 
     scores: (E, K).
     awake: (E,) which experts have scores.
@@ -165,7 +166,8 @@ def score_gradient(
     speaks = np.concatenate([awake, np.ones(stackers, np.bool_)])
     w = np.where(speaks, c.weight, 0.0)
     w /= w.sum()
-    P = w @ ((1.0 - c.noise[:, None]) * q + c.noise[:, None] / q.shape[1])
+    f = frequencies(c.counts, q.shape[1])
+    P = w @ ((1.0 - c.noise[:, None]) * q + c.noise[:, None] * f)
     # The log of a probability of 0 has no derivative.
     d_P = np.where(P > 0.0, direction / np.where(P > 0.0, P, 1.0), 0.0)
     d_q = (w * (1.0 - c.noise))[:, None] * d_P

@@ -12,6 +12,7 @@ from numpy.typing import NDArray
 
 from wolfstream.solver.adaptive.classifier import AdaptiveClassifier
 from wolfstream.solver.adaptive.combination import Combination
+from wolfstream.solver.adaptive.label_noise import merged_counts
 from wolfstream.solver.adaptive.losses import RECENT, Losses
 from wolfstream.solver.prepare.scale import pooled
 
@@ -45,6 +46,8 @@ def merge(
         )
         for field in Combination._fields
     }
+    counts = [combination.counts for combination in combinations]
+    means["counts"] = merged_counts(counts, class_codes, share)
     merged.combination = Combination(**means)
     merged.losses = _joined_losses([bank.losses for bank in banks])
     merged.samples = int(samples.sum())

@@ -72,6 +72,7 @@ class ClassPastView(NamedTuple):
     a: Float64Array
     weight: Float64Array
     noise: Float64Array
+    counts: Float64Array
 
     def answer(self, answers: ClassAnswers) -> ClassAnswers:
         """Return the predictions with the labels before for `answers` without them."""
@@ -90,8 +91,8 @@ class ClassPastView(NamedTuple):
         p = answers.probability[0]
         scores = np.empty((EXPERTS, len(p)))
         _write_scores(p, self.said, len(p), scores)
-        beta, a, noise = self.beta, self.a, self.noise
-        whole = Combination(beta, beta, a, a, np.array(STEPS), self.weight, noise, noise)
+        beta, a, noise, counts = self.beta, self.a, self.noise, self.counts
+        whole = Combination(beta, beta, a, a, np.array(STEPS), self.weight, noise, noise, counts)
         d_scores = score_gradient(whole, scores, np.ones(EXPERTS, np.bool_), direction)
         gradient = np.where(p > LEAST, d_scores[0] + d_scores[1], 0.0)
         return np.asarray(gradient - gradient.mean())
@@ -174,7 +175,8 @@ def view_of(past: ClassPast) -> ClassPastView | None:
     said = np.empty((EXPERTS - 1, len(past.table)))
     _say(past.table, past.share, past.stay, past.last, said)
     c = past.combination
-    return ClassPastView(said, c.beta.copy(), c.a.copy(), c.weight.copy(), c.noise)
+    changing = c.beta.copy(), c.a.copy(), c.weight.copy()
+    return ClassPastView(said, *changing, c.noise, c.counts.copy())
 
 
 @compiled
@@ -227,13 +229,14 @@ def _answer(
     a: Float64Array,
     weight: Float64Array,
     noise: Float64Array,
+    counts: Float64Array,
     probability: Float64Array,
     scores: Float64Array,
     room: Float64Array,
     awake_all: NDArray[np.bool_],
     aided: Float64Array,
 ) -> None:
-    c = Combination(beta, beta, a, a, beta, weight, noise, noise)
+    c = Combination(beta, beta, a, a, beta, weight, noise, noise, counts)
     awake = awake_all[:EXPERTS]
     for i in range(len(probability)):
         _write_scores(probability[i], said, scores.shape[1], scores)

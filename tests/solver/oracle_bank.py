@@ -141,6 +141,7 @@ class Combination:
         """The few experts weigh a tenth of another one before any sample."""
         self.beta, self.curvature = np.ones(experts), np.full(experts, 10.0)
         self.drawn, self.labels = np.zeros((2, experts + len(steps)))
+        self.counts = np.zeros(100)
         self.a = np.full((len(steps), experts), 1.0 / experts)
         self.square, self.steps = np.zeros((len(steps), experts)), np.array(steps)
         self.prior = np.ones(experts + len(steps))
@@ -156,11 +157,14 @@ class Combination:
         expert = softmax(self.beta[:, None] * u)
         stacker = softmax(np.einsum("se,e,ek->sk", self.a, self.beta, u))
         noise = ((self.drawn + 0.4) / (self.labels + 20.0))[:, None]
-        p = (1.0 - noise) * np.concatenate([expert, stacker]) + noise / width
+        frequency = (self.counts[:width] + 1.0) / (self.counts[:width].sum() + width)
+        self.counts *= 0.999
+        self.counts[label] += 1.0
+        p = (1.0 - noise) * np.concatenate([expert, stacker]) + noise * frequency
         answer = self.weight[awake] @ p[awake] / self.weight[awake].sum()
         if width < 2 or label >= width:
             return answer
-        drawn = noise[:, 0] / width / p[:, label]
+        drawn = noise[:, 0] * frequency[label] / p[:, label]
         told, told_stackers = np.split(1.0 - drawn, [len(scores)])
         self.drawn = np.where(awake, 0.99 * self.drawn + drawn, self.drawn)
         self.labels = np.where(awake, 0.99 * self.labels + 1.0, self.labels)
@@ -230,5 +234,7 @@ class Bank:
         answer = np.zeros(self.n_classes)
         if self.known:
             answer[: self.known] = self.combination.learn(scores, label)
+        else:
+            self.combination.counts[label] += 1.0
         self.known = max(self.known, label + 1)
         return answer

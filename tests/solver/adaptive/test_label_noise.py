@@ -11,6 +11,7 @@ from wolfstream.solver.adaptive.combination import (
     combined,
     new_combination,
 )
+from wolfstream.solver.adaptive.label_noise import COUNTED, frequencies, merged_counts
 
 KEPT = 0.99
 
@@ -78,3 +79,45 @@ def test_a_label_counts_by_its_weight():
     assert c.noise[0] == pytest.approx((KEPT * 0.4 + 0.004 + 3.0 * 0.01 / q) / labels)
     curvature = 0.999 * 10.0 + 3.0 * (1.0 - 0.01 / q) / np.cosh(1.0) ** 2
     assert c.curvature[0] == pytest.approx(curvature)
+
+
+def test_labels_of_a_rare_class_are_not_taken_for_drawn():
+    """An expert that says 0.3 where one label in 30 of the rare class comes is learned from."""
+    n, random = 4000, np.random.default_rng(5)
+    likely = random.random(n) < 0.1
+    y = (likely & (random.random(n) < 0.3)).astype(np.int64)
+    scores = np.zeros((n, 1, 3))
+    scores[:, 0, 1] = np.where(likely, -0.4, -2.5)
+    c = new_combination(np.ones(1), ())
+    arguments = scores, np.ones((n, 1), np.bool_), y, np.full(n, 2), np.ones(n)
+    Combiner(np.ones(1)).combine(c, *arguments)
+    assert y.mean() < 0.04
+    f = frequencies(c.counts, 2)
+    assert f[1] == pytest.approx(y[-1000:].mean(), abs=0.02)
+    p = 1.0 / (1.0 + np.exp(0.4))
+    q = p + c.noise[0] * (f[1] - p)
+    assert c.noise[0] * f[1] / q < 0.02
+
+
+@pytest.mark.parametrize("classes", [1, 2, COUNTED - 1, COUNTED, COUNTED + 1, 100])
+def test_frequencies_are_counts_with_one_more_label_of_each_class(classes):
+    c, random = new_combination(np.ones(1), ()), np.random.default_rng(classes)
+    y = random.integers(0, classes, 50)
+    combine = Combiner(np.ones(1)).combine
+    scores, awake = np.zeros((50, 1, classes + 1)), np.ones((50, 1), np.bool_)
+    combine(c, scores, awake, y, np.full(50, classes), np.ones(50))
+    counts = np.zeros(classes)
+    for label in y:
+        counts *= 0.999
+        counts[label] += 1.0
+    counts[COUNTED - 1 :] = counts[COUNTED - 1 :].sum() / max(classes - COUNTED + 1, 1)
+    expected = (counts + 1.0) / (counts.sum() + classes)
+    np.testing.assert_allclose(frequencies(c.counts, classes), expected)
+
+
+def test_counts_of_models_are_merged_by_the_codes_of_their_classes():
+    one, other = np.zeros(COUNTED), np.zeros(COUNTED)
+    one[:2], other[:3] = (8.0, 4.0), (6.0, 2.0, 4.0)
+    codes = [np.array([1, 0]), np.array([0, 2, 1])]
+    merged = merged_counts([one, other], codes, np.array([0.25, 0.75]))
+    assert merged[:4].tolist() == [0.25 * 4.0 + 0.75 * 6.0, 0.25 * 8.0 + 0.75 * 4.0, 1.5, 0.0]
