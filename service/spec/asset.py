@@ -1,4 +1,4 @@
-"""ASSET's part of a model's spec, and what of it must agree with the rest."""
+"""ASSET's part of a model's spec, and its checks against the other parts."""
 
 from typing import Annotated, Any, Literal
 
@@ -63,15 +63,12 @@ class AssetSpec(SpecPart):
 
 
 def with_stream_defaults(asset: dict[str, Any]) -> dict[str, Any]:
-    """Return ASSET's part, with the defaults of a stream whose rows are prepared.
-
-    Its average then follows a drift.
-    """
+    """Return ASSET's part with the defaults for prepared rows, whose averages follow a drift."""
     return {"horizon": "auto"} | asset if _averages(asset) else asset
 
 
 def _averages(asset: dict[str, Any]) -> bool:
-    """Return whether averages over windows are possible: nothing asks for other ones."""
+    """Return whether averages over windows are possible: no field asks for another average."""
     defaults = {"algorithm": "asset", "average": True, "average_from": None}
     return all(asset.get(name, value) == value for name, value in defaults.items())
 

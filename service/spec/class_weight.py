@@ -1,4 +1,4 @@
-"""Weights of classes, in the parts of a spec that have them."""
+"""Class weights, as several parts of a spec have them."""
 
 from typing import Annotated
 
@@ -22,5 +22,5 @@ ClassWeights = Annotated[
 
 
 def weights_by_label(weights: list[ClassWeight]) -> dict[LabelKey, float]:
-    """Return label -> weight, with labels as what all their spellings have in common."""
+    """Return label -> weight, by a key that all spellings of a label share."""
     return {key_of(entry.label): entry.weight for entry in weights}

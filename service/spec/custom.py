@@ -1,4 +1,4 @@
-"""The custom head's part of a model's spec: a learner that another distribution brings."""
+"""The custom head's part of a model's spec: a learner from another Python distribution."""
 
 import json
 from typing import Annotated, Any
@@ -12,7 +12,7 @@ _MAX_OPTION_BYTES = 16 << 10
 
 
 def _check_size(options: dict[str, Any]) -> dict[str, Any]:
-    """Refuse options that are not JSON data, or longer than a spec should be."""
+    """Refuse options that are not JSON data, or too long for a spec."""
     try:
         length = len(json.dumps(options, allow_nan=False))
     except (TypeError, ValueError, RecursionError):

@@ -81,7 +81,7 @@ class ModelSpec(SpecPart):
 
     @model_validator(mode="before")
     @classmethod
-    def _fill_what_follows(cls, body: Any) -> Any:
+    def _fill_dependent_defaults(cls, body: Any) -> Any:
         """Fill in the defaults that depend on other fields."""
         if not isinstance(body, dict):
             return body
@@ -173,7 +173,7 @@ class ModelSpec(SpecPart):
         return tuple(name for name in HEADS if getattr(self, name) is not None)
 
     def plain(self) -> dict[str, Any]:
-        """Return JSON data, with every default filled in."""
+        """Return the spec as JSON data, with every default filled in."""
         return self.model_dump(mode="json", by_alias=True)
 
 
@@ -185,5 +185,5 @@ def read_spec(body: Any) -> ModelSpec:
         raise Invalid("the spec is not valid", _REFUSALS.problems(error)) from None
 
 
-# Below the classes that it describes.
+# Defined here because it needs the classes above.
 _REFUSALS = Refusals(parts_of(ModelSpec))

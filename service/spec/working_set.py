@@ -1,4 +1,4 @@
-"""The working set's part of a model's spec, and what of it must agree with the rest."""
+"""The working set's part of a model's spec, and its checks against the other parts."""
 
 from typing import Annotated, Any, Literal
 
@@ -53,9 +53,10 @@ class WorkingSetSpec(SpecPart):
 def with_set_defaults(
     body: dict[str, Any], working_set: dict[str, Any], kind: Any
 ) -> dict[str, Any]:
-    """Return a body with its working set, and the default of fading that depends on other fields.
+    """Return a body with its working set, and with the default `horizon` for its other fields.
 
-    By default, samples do not fade where the set is as in the papers.
+    By default, samples fade only under an rbf kernel on prepared rows; otherwise the set is that of
+    the papers.
     """
     if kind != "rbf" or body.get("prepare", ()) is None:
         working_set = {"horizon": None} | working_set
