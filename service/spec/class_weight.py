@@ -9,7 +9,7 @@ from wolfstream.solver.stream.labels import LabelKey, key_of
 
 
 class ClassWeight(SpecPart):
-    """How much samples of one class count: their loss costs `weight` times as much."""
+    """The weight of a class: the losses of its samples count `weight` times."""
 
     label: str | int | bool
     weight: float = Field(ge=1e-6, le=1e6)
@@ -17,7 +17,7 @@ class ClassWeight(SpecPart):
 
 ClassWeights = Annotated[
     list[ClassWeight],
-    Field(max_length=1000, description="Classes that are not named count 1."),
+    Field(max_length=1000, description="Classes that are not named have weight 1."),
 ]
 
 

@@ -23,7 +23,7 @@ def _check_size(options: dict[str, Any]) -> dict[str, Any]:
 
 
 class CustomSpec(SpecPart):
-    """A learner of another distribution, such as one of River's; see docs/heads.md.
+    """A learner from another Python distribution, such as River; see docs/heads.md.
 
     It learns every sample that the model is sent.
     """
@@ -34,5 +34,5 @@ class CustomSpec(SpecPart):
         "operator permits.",
     )
     options: Annotated[dict[str, Any], AfterValidator(_check_size)] = Field(
-        default={}, description="What the learner is made with; see its documentation."
+        default={}, description="The learner's options; see its documentation."
     )

@@ -11,24 +11,23 @@ Kind = Literal["number", "boolean", "time", "category", "text", "identifier"]
 
 
 class PrepareSpec(SpecPart):
-    """Rows are standardised before anything learns them, each by the rows up to it.
+    """Rows are standardised before they are learned, each by the rows up to it.
 
-    Columns with names have kinds, which are found. Sparse rows keep their zeros.
+    Columns with names have kinds, which are detected. Sparse rows keep their zeros.
     """
 
     columns: dict[Name, Kind] = Field(
         {},
         max_length=256,
-        description="Kinds of columns that are not to be found, by name. number: also one with a "
-        "unit or a currency around the digits; identifier: the column is not learned.",
+        description="Kinds of columns, by name, where they should not be detected. number: also "
+        "with a unit or a currency around the digits; identifier: the column is not learned.",
     )
     names: Literal["learned", "strict"] = Field(
         "learned",
-        description="What becomes of names that a table does not have. learned: a new one is "
-        "learned from then on, and an unknown one in a prediction is passed over and reported; "
+        description="How names that a table does not have are treated. learned: a new name is "
+        "learned from then on, and an unknown name in a prediction is ignored and reported; "
         "strict: both are refused.",
     )
-
     missing: Literal["mean", "indicator"] = Field(
         "mean",
         description="What a missing number becomes: the mean of its feature so far; indicator: "
@@ -36,9 +35,9 @@ class PrepareSpec(SpecPart):
     )
     named: Literal["table", "sparse"] = Field(
         "table",
-        description="What objects of named values are. table: each has the same names, and an "
-        "absent one is a missing value; unless the first rows show that they are sparse: new names "
-        "come at any time, and an absent one is zero.",
+        description="How objects of named values are read. table: all have the same names, and an "
+        "absent name is a missing value, unless the first rows show that they are sparse. sparse: "
+        "new names may come at any time, and an absent name is zero.",
     )
     timestamps: list[str] = Field(
         [],
