@@ -99,7 +99,7 @@ class CustomLearner(ABC):
 
 
 class _Permitted:
-    """The entry points that this process may load, and those of them that may pickle."""
+    """The entry points that this process may load, and which of them may pickle."""
 
     names: frozenset[str] = frozenset()
     pickling: frozenset[str] = frozenset()

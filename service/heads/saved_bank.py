@@ -35,7 +35,7 @@ _GROWING = {
     r"(diagonal|texts)_\w+": 0,
     r"early_(rows|codes|y|weight)": 0,
 }
-# Those of them that hold rows until a chunk ends.
+# Patterns of those that hold rows until a chunk ends.
 _OF_CHUNKS = (r"ridge\d+_gains", r"endless_(said|y)")
 # Arrays of learners' earlier states -> their number of dimensions. In a new bank they are empty.
 _EARLIER_STATES = {

@@ -1,7 +1,7 @@
 """Prequential scores: how well a head predicted samples just before it learned them.
 
-Each score has those of baselines on the same samples beside it: the label or value before, the most
-frequent label so far, and the mean so far. They use no features.
+Each score comes with the scores of baselines, which use no features, on the same samples: the label
+or value before, the most frequent label so far, and the mean so far.
 """
 
 from collections.abc import Mapping

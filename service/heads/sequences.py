@@ -34,7 +34,7 @@ class Sequences:
 
         Args:
             seen: the number of samples that the head has learned.
-            before: that number at the last call.
+            before: the number at the last call.
             sequence: the model's sequence, that of the last sample.
         """
         offset = sequence - seen + 1

@@ -30,8 +30,8 @@ class PrepareSpec(SpecPart):
     )
     missing: Literal["mean", "indicator"] = Field(
         "mean",
-        description="What a missing number becomes: the mean of its feature so far; indicator: "
-        "the mean, and one more feature that says so.",
+        description="How a missing number is filled in. mean: with the mean of its feature so far; "
+        "indicator: the same, and another feature tells that it was missing.",
     )
     named: Literal["table", "sparse"] = Field(
         "table",
@@ -47,14 +47,14 @@ class PrepareSpec(SpecPart):
     )
     texts: Literal["crossed", "slots"] = Field(
         "crossed",
-        description="What learners see of texts. slots: columns that are 1 for one text, of which "
-        "those beyond the first 24 of a column share eight. crossed: the adaptive head also learns "
-        "a weight for each text, however many there are, and for each pair of texts in a row.",
+        description="How texts are learned. slots: as columns that are 1 for one text; the texts "
+        "beyond the first 24 of a column share eight columns. crossed: the adaptive head also "
+        "learns a weight for each text, however many there are, and for each pair in a row.",
     )
     codes: Literal["crossed", "numbers"] = Field(
         "crossed",
-        description="What learners see of numbers that are codes, such as hours, postcodes or "
-        "numbers of products: those of at most eight columns in which the same values come again "
-        "and again among the first 128 samples. numbers: how large they are. crossed: the adaptive "
-        "head also learns a weight for each value, and for each pair in a row, as of texts.",
+        description="How numbers that are codes are learned, such as hours, postcodes or product "
+        "numbers: those of at most eight columns in which values recur among the first 128 "
+        "samples. numbers: by their size. crossed: the adaptive head also learns a weight for each "
+        "value, and for each pair in a row, as for texts.",
     )

@@ -65,7 +65,7 @@ class SemiparametricSpec(SpecPart):
     )
     C: float = Field(1.0, ge=1e-9, le=1e9, description="Weight of the mean loss.")
     epsilon: float = Field(
-        0.1, ge=0, le=1e100, description="In units of y: smaller errors are ignored."
+        0.1, ge=0, le=1e100, description="Smaller errors are ignored, in units of y."
     )
     window: int = Field(
         DEFAULT_WINDOW,
