@@ -64,7 +64,7 @@ class ModelSpec(SpecPart):
     custom: CustomSpec | None = Field(
         default=None,
         exclude_if=lambda custom: custom is None,
-        description="If given, it serves by default, and the heads that are not named are null.",
+        description="If given, it serves, and the heads that are not named are null.",
     )
     novelty: NoveltySpec | None = Field(
         default=None, description="Scores how novel each row is, beside its prediction."
