@@ -1,11 +1,11 @@
 """Arrow IPC streams and Parquet files as columns of plain values, bounded before they are built.
 
-A few bytes of these formats can stand for any amount of memory: compressed pages, texts that many
-rows share, columns of nulls with a billion rows. So what a file announces is added up before it is
-read (`arrow_messages`, `parquet_pages`), a shared text is built once, and columns of anything but
-numbers, texts, booleans and times are refused.
+A few bytes of these formats can expand to any amount of memory: compressed pages, texts that many
+rows share, columns of nulls with a billion rows. So the sizes that a file declares are added up
+before it is read (`arrow_messages`, `parquet_pages`), a shared text is built once, and columns of
+anything but numbers, texts, booleans and times are refused.
 
-pyarrow is an extra; it is imported where it is used.
+pyarrow is an optional dependency, imported where it is used.
 """
 
 import importlib
@@ -31,7 +31,7 @@ class ReaderMissing(DataFileError):
 
 
 class TableBounds(NamedTuple):
-    """Bounds on a table: rows, columns, values in all, and bytes once it is unpacked."""
+    """Bounds on a table: its rows, columns, total values, and unpacked bytes."""
 
     rows: int
     columns: int
@@ -39,7 +39,7 @@ class TableBounds(NamedTuple):
     n_bytes: int
 
 
-# For a file on this machine, or a table that is in memory already.
+# For a file on this machine, or a table already in memory.
 _UNBOUNDED = TableBounds(2**40, 2**20, 2**40, 2**50)
 
 
@@ -70,7 +70,7 @@ def read_parquet(content: bytes, bounds: TableBounds) -> Columns:
         _check_types(schema)
         unpacked_bytes(content, metadata, bounds.n_bytes, bounds.rows)
         texts = [field.name for field in schema if _is_text(field.type)]
-        # As dictionaries, texts that many rows share are built once.
+        # Read as dictionaries, so a text that many rows share is built once.
         shared = parquet.ParquetFile(source, read_dictionary=texts, **_LIMITS)
         return _read(shared.schema_arrow, shared.iter_batches(use_threads=False), bounds)
 
@@ -90,7 +90,7 @@ def read_table_file(path: Path) -> Columns:
 
 
 def arrow_columns(table: Any) -> Columns:
-    """Return the columns of a table that is in memory already. Raises DataFileError."""
+    """Return the columns of a table already in memory. Raises DataFileError."""
     with _explained("a table"):
         batches = table.to_batches() if hasattr(table, "to_batches") else [table]
         return _read(table.schema, batches, _UNBOUNDED)
@@ -110,7 +110,7 @@ def is_parquet(path: Path) -> bool:
 
 
 def is_arrow(path: Path) -> bool:
-    """Return whether a file is one of Arrow's own formats, by its suffix or its first bytes."""
+    """Return whether a file is Arrow IPC, by its suffix or its first bytes."""
     return path.suffix in ARROW_SUFFIXES or _begins(path, b"ARROW1", b"\xff\xff\xff\xff")
 
 
@@ -137,13 +137,13 @@ def _read(schema: Any, batches: Iterable[Any], bounds: TableBounds) -> Columns:
 
 
 class _Budget:
-    """What may still be built of a table."""
+    """The values and bytes that a table may still use."""
 
     def __init__(self, bounds: TableBounds) -> None:
         self._values, self._bytes = bounds.values, bounds.n_bytes
 
     def spend(self, values: int = 0, n_bytes: int = 0) -> None:
-        """Take from what is left. Raises DataFileError."""
+        """Subtract from the budget. Raises DataFileError if it is exceeded."""
         self._values -= values
         self._bytes -= n_bytes
         if self._values < 0:
@@ -193,7 +193,7 @@ def _values(array: Any, budget: _Budget) -> Any:
     if _is_text(kind):
         budget.spend(n_bytes=_text_bytes(array))
     if getattr(kind, "unit", "") == "ns":
-        # Python's times have microseconds.
+        # Python's times have a resolution of microseconds.
         if kinds.is_timestamp(kind):
             array = array.cast(arrow.timestamp("us", kind.tz), safe=False)
         else:
@@ -203,7 +203,7 @@ def _values(array: Any, budget: _Budget) -> Any:
 
 
 def _dictionary_values(array: Any, budget: _Budget) -> list[Any]:
-    """Return values, each of which is built once, however many rows have it."""
+    """Return the values of a dictionary array, each built once however many rows have it."""
     budget.spend(values=len(array.dictionary))
     array.validate(full=True)
     places = array.indices.to_pylist()
@@ -237,7 +237,7 @@ def _joined(parts: Sequence[Any]) -> Any:
     return [v for part in parts for v in (part.tolist() if isinstance(part, np.ndarray) else part)]
 
 
-# The footer of a Parquet file is read by Thrift.
+# Limits for Thrift, which reads the footer of a Parquet file.
 _LIMITS = {"thrift_string_size_limit": 1 << 24, "thrift_container_size_limit": 1 << 20}
 
 
@@ -253,7 +253,7 @@ def _arrow(module: str) -> Any:
 
 @contextmanager
 def _explained(what: str) -> Iterator[None]:
-    """Turn errors of pyarrow within the block into a DataFileError that names the format."""
+    """Turn pyarrow's errors into a DataFileError that names the format."""
     try:
         yield
     except DataFileError:

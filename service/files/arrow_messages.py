@@ -1,7 +1,7 @@
-"""Checks what the messages of an Arrow IPC stream announce, from their metadata alone.
+"""Checks the sizes that the messages of an Arrow IPC stream declare, from their metadata alone.
 
-Arrow's reader builds what a message announces before anybody can count it: a column of nulls with
-2^60 rows takes forty bytes, and a compressed buffer can unpack to any size. The metadata is a
+Arrow's reader allocates what a message declares before anything can check it: a column of nulls
+with 2^60 rows takes forty bytes, and a compressed buffer can unpack to any size. The metadata is a
 flatbuffer (https://arrow.apache.org/docs/format/Columnar.html), of which only counts are read here.
 """
 
@@ -21,7 +21,7 @@ _MOST_MESSAGES = 1 << 16
 
 
 def check_messages(content: bytes, most_rows: int, most_columns: int) -> None:
-    """Raise DataFileError for too many rows, columns or messages, and for compressed buffers."""
+    """Raise DataFileError for too many rows, columns or messages, or compressed buffers."""
     ipc = importlib.import_module("pyarrow.ipc")
     rows = 0
     try:
@@ -69,7 +69,7 @@ class _Table:
     def __init__(self, content: bytes, at: int) -> None:
         self._content = content
         self._at = at  # the offset of the table
-        self._fields = at - self._unpack("<i", at)  # that of the list of its fields
+        self._fields = at - self._unpack("<i", at)  # the offset of the list of its fields
         self._n_bytes = self._unpack("<H", self._fields)  # the length of that list
 
     @classmethod

@@ -1,8 +1,7 @@
 """Labelled data files: text, npz, NDJSON, Arrow and Parquet, checked, then read batch by batch.
 
-A text file may be of any size, because it is read twice. The first time every line is checked,
-before any sample leaves, the samples are counted, and the kind of the labels is found; the second
-time the batches are read. Other files are held in memory.
+A text file may be of any size, because it is read twice: first to check every line, count the
+samples and determine the type of the labels, then to yield batches. Other files are held in memory.
 """
 
 import codecs
@@ -36,19 +35,19 @@ __all__ = [
     "open_data",
 ]
 
-# Python refuses to read an integer of more than 4,300 digits.
+# A longer text is not read as a number: Python refuses integers of more than 4,300 digits.
 _LONGEST_NUMBER = 1000
 _SVMLIGHT_SUFFIXES = {".svm", ".svmlight", ".libsvm"}
 
 
 class Batch(NamedTuple):
-    """Some of a file's rows, and what stands beside them.
+    """Some of a file's rows, with their labels, weights and ids.
 
     Attributes:
-        X: dense or sparse rows, float64; lists if values are texts or missing.
-        labels: of the rows; [] if the file has none.
-        weights: of the rows; None if all samples count 1.
-        ids: of the rows; [] if the file has none.
+        X: dense or sparse rows, float64; lists if there are texts or missing values.
+        labels: the labels of the rows; [] if the file has none.
+        weights: the weights of the rows; None if all are 1.
+        ids: the ids of the rows; [] if the file has none.
     """
 
     X: Matrix | list[list[Any]]
@@ -58,7 +57,7 @@ class Batch(NamedTuple):
 
 
 class ReadOptions(NamedTuple):
-    """What the reader wants of a file; see `open_data`."""
+    """The arguments of `open_data` besides the path."""
 
     roles: Roles = NO_ROLES
     features: int | None = None
@@ -75,13 +74,13 @@ class LabelledFile:
 
     Attributes:
         samples: the number of rows.
-        features: the number of their features.
+        features: the number of features.
         sparse: whether rows are sparse.
         labelled: whether each row has a label.
         first_index: the index of an svmlight file's first feature; None for other files.
-        word: which sample has the first label that is no number, not even one with a unit or a
-            currency, as part of a sentence; "" if all are numbers.
-        names: of the features, from the header of a table; None for other files.
+        word: part of a sentence about the first label that is not a number, not even one with a
+            unit or a currency; "" if all labels are numbers.
+        names: the names of the features, from the header of a table; None for other files.
         plain: whether all values are numbers.
     """
 
@@ -96,9 +95,9 @@ class LabelledFile:
     _read: Callable[[int, int, int], Iterator[Batch]]
 
     def for_task(self, task: str) -> "LabelledFile":
-        """Return the file for a model: for regression with numbers as labels. Raises DataFileError.
+        """Return the file for a model of a task; for regression, with its labels as numbers.
 
-        task: of the model.
+        Raises DataFileError if the task is regression and a label is not a number.
         """
         if task != "regression":
             return self
@@ -115,7 +114,7 @@ class LabelledFile:
         return replace(self, _read=read)
 
     def batches(self, size: int, skip: int = 0, limit: int | None = None) -> Iterator[Batch]:
-        """Yield rows and their labels, `size` at a time: at most `limit` rows after `skip`."""
+        """Yield batches of `size` rows: at most `limit` rows, after the first `skip`."""
         for batch in self._read(size, skip, self.samples if limit is None else skip + limit):
             X = batch.X
             if isinstance(X, list):
@@ -140,17 +139,17 @@ def open_data(
     watch: Watch | None = None,
     texts: bool = False,
 ) -> LabelledFile:
-    """Check a file from end to end. Its suffix, or else its content, says what it is.
+    """Check a file from end to end. Its suffix, or else its content, determines its format.
 
     Args:
-        path: of the file.
-        roles: the columns of a table that are no features.
-        features: the width of svmlight and CSR rows; None: what the largest index needs.
-        sparse: whether rows are to be sparse; None: those of svmlight files and CSR arrays are.
-        labelled: whether rows have labels; None: they may come without. Then a CSV file has none if
-            its number of columns is `features`, or if no column of its header is one of labels.
-        first_index: of svmlight rows, 0 or 1; None: 0 if that index occurs.
-        watch: called now and then with the number of bytes of a text file that have been read.
+        path: the path of the file.
+        roles: the columns of a table that are not features.
+        features: the width of svmlight and CSR rows; None for what the largest index needs.
+        sparse: whether to return sparse rows; None for svmlight files and CSR arrays only.
+        labelled: whether rows must have labels; None if they may lack them. Then a CSV file has
+            none if it has `features` columns, or if no column of its header names labels.
+        first_index: the first index of svmlight rows, 0 or 1; None for 0 if that index occurs.
+        watch: called repeatedly with the number of bytes of a text file read so far.
         texts: whether a table may have texts and missing values.
 
     Raises DataFileError.
@@ -293,12 +292,12 @@ def _matrix_or_lists(
 
 
 def _word(sample: int, label: Label) -> str:
-    """Return a label that is no number as part of a sentence."""
+    """Return part of a sentence about a label that is not a number."""
     return f"the label of sample {sample:,} is {str(label)[:40]!r}"
 
 
 def _target(label: Label) -> float | None:
-    """Return the number that a label is, also with a unit or a currency; None if it is none."""
+    """Return a label as a number, also with a unit or a currency; None if it is not a number."""
     if isinstance(label, str):
         number = number_in(label)
         return number_of(label) if number is None else number
@@ -306,7 +305,7 @@ def _target(label: Label) -> float | None:
 
 
 def kind_of(text: str) -> type:
-    """Return the type that a label looks like by itself; 2.0 looks like an integer."""
+    """Return the type that a single label suggests; 2.0 suggests an integer."""
     value = number_in(text) if len(text) <= _LONGEST_NUMBER else None
     if value is None or not value.is_integer():
         return str if value is None else float
@@ -316,7 +315,7 @@ def kind_of(text: str) -> type:
 
 
 def label_reader(kinds: set[type]) -> Callable[[str], Label]:
-    """Return a reader of labels of these types: as integers, else as numbers, else as strings."""
+    """Return a function that reads labels of these types as integers, else floats, else strings."""
     if kinds == {int}:
         # A float cannot hold every 64-bit integer, so only texts such as 2.0 go through one.
         return lambda text: int(text) if _is_integer(text) else int(float(text))

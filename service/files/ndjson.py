@@ -3,8 +3,8 @@
     {"amount": 12.5, "shop": "north", "Outcome": "ok"}     a flat row, whose roles are columns
     {"x": {"amount": 12.5}, "y": "ok", "weight": 2}        a sample; x may be an array of values
 
-The first line decides which of them all are. A name that a row lacks is a missing value. Lines of
-white space are passed over.
+The first line decides which of the two all lines are. A name that a row lacks is a missing value.
+Blank lines are skipped.
 """
 
 import json
@@ -20,7 +20,7 @@ from wolfstream.service.files.roles import NO_ROLES, Roles
 from wolfstream.service.files.text import DataFileError, Watch
 
 NDJSON_SUFFIXES = {".ndjson", ".jsonl"}
-# Of all rows together, with those that are missing.
+# Bound on the values of all rows, including missing ones.
 _MOST_VALUES = 1 << 28
 _ROLES = {"y": "label", "weight": "weight"}
 _SHOWN = 40
@@ -28,15 +28,11 @@ _LARGEST = int(np.finfo(np.float64).max)
 
 
 class NdjsonTable(NamedTuple):
-    """What a file has.
+    """The content of a file."""
 
-    columns: with those of labels and weights. roles: the columns of samples that are no features;
-    None of flat rows. named: whether columns have names; else their numbers, from 1.
-    """
-
-    columns: Columns
-    roles: Roles | None
-    named: bool
+    columns: Columns  # including labels and weights
+    roles: Roles | None  # the columns of samples that are not features; None for flat rows
+    named: bool  # whether columns have names; otherwise numbers from 1
 
 
 def is_ndjson(path: Path) -> bool:
@@ -65,7 +61,7 @@ def read_ndjson(path: Path, watch: Watch | None = None) -> NdjsonTable:
 
 
 def _objects(path: Path, watch: Watch | None) -> Iterator[tuple[int, dict[str, Any]]]:
-    """Yield the objects of a file, each with its line."""
+    """Yield (line, object) for each object of a file."""
     done = 0
     with path.open("rb") as file:
         for line, content in enumerate(file, 1):
@@ -137,7 +133,7 @@ def _check(name: str, value: Any, line: int) -> None:
 
 
 def _column(values: list[Any]) -> Any:
-    """Return numbers as an array, else values; None where one is missing."""
+    """Return numbers as an array, other values as a list, with None for a missing value."""
     if set(map(type, values)) <= {int, float} and not any(x != x or abs(x) > 2**53 for x in values):
         return np.array(values, np.float64)
     return [None if value != value else value for value in values]

@@ -16,11 +16,11 @@ Label = str | int | float | bool
 
 
 def read_npz(path: Path, sparse: bool, labelled: bool | None) -> tuple[Matrix, list[Label]]:
-    """Return rows, dense as they are stored or sparse from CSR arrays, and labels; [] without any.
+    """Return the rows, dense or sparse, and the labels of an archive; [] without labels.
 
     Args:
-        path: of the archive.
-        sparse: whether sparse rows stay so; if they are to be made dense, their width is bounded.
+        path: the path of the archive.
+        sparse: whether sparse rows stay sparse; otherwise their width is bounded.
         labelled: whether there must be labels; None if they may be missing.
 
     Raises DataFileError.

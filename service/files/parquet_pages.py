@@ -1,6 +1,6 @@
-"""Adds up what the pages of a Parquet file unpack to, from the header of each page.
+"""Adds up the unpacked sizes of a Parquet file's pages, from the header of each page.
 
-The footer says how large columns are, but need not be right: a reader trusts the page headers. A
+The footer says how large columns are, but may be wrong: readers trust the page headers. A
 header is a structure of Thrift's compact protocol
 (https://github.com/apache/parquet-format/blob/master/src/main/thrift/parquet.thrift).
 """
@@ -9,11 +9,11 @@ from typing import Any
 
 from wolfstream.service.files.text import DataFileError
 
-# Field numbers of a page header: its sizes; and, for each kind of page, that of its encoding.
+# Field numbers in a page header: its sizes and, by kind of page, the number of its encoding.
 _UNPACKED, _PACKED = 2, 3
 _ENCODING_OF = {5: 2, 7: 2, 8: 4}
 _VALUES = 1
-# All but DELTA_BYTE_ARRAY, in which a few bytes can repeat a text any number of times.
+# All except DELTA_BYTE_ARRAY, in which a few bytes can repeat a text any number of times.
 _ENCODINGS = {0, 2, 3, 5, 6, 8, 9}
 _MOST_PAGES = 1 << 16
 _DEEPEST = 4  # levels of structures in a header
@@ -24,12 +24,12 @@ _BOOLEANS, _BYTE, _INTEGERS, _DOUBLE, _BINARY, _LISTS, _STRUCT = (
 
 
 def unpacked_bytes(content: bytes, metadata: Any, most_bytes: int, most_rows: int) -> int:
-    """Return the bytes that the pages of all columns have once unpacked.
+    """Return the total unpacked bytes of the pages of all columns.
 
     Args:
         content: the file.
         metadata: its footer, as pyarrow reads it.
-        most_bytes: bound on these bytes.
+        most_bytes: bound on the unpacked bytes.
         most_rows: bound on the values of a page, unless the file is longer.
 
     Raises DataFileError.
@@ -66,8 +66,8 @@ class _Header:
 
     Attributes:
         end: the offset at which the header ends and the page begins.
-        unpacked, packed: the bytes of the page.
-        values: their number.
+        unpacked, packed: the size of the page, in bytes.
+        values: the number of values in the page.
     """
 
     def __init__(self, content: bytes, at: int, end: int) -> None:

@@ -1,7 +1,8 @@
-"""Finds the columns of a table that are no features: those of labels, ids and weights.
+"""Finds the columns of a table that are not features: labels, ids and weights.
 
-The label is where its owner says. Otherwise only a column with an unmistakable name is taken for
-it: a model that silently learns another column is worse than a refusal that lists the columns.
+The user may name the label. Otherwise only a column with an unmistakable name is taken as the
+label: refusing the table, with a list of its columns, is better than silently learning another
+column.
 """
 
 from collections.abc import Sequence
@@ -14,12 +15,12 @@ _MOST_LISTED, _LONGEST_LISTED = 50, 40
 
 
 class Roles(NamedTuple):
-    """Columns that are no features, each by its name, or by its number from 1.
+    """Columns that are not features, each given by its name, or its number from 1.
 
     Attributes:
-        label: by default the column with one of the names in `LABEL_COLUMNS`, if there is only one.
-        id: of what a row is about.
-        weight: how much a sample counts.
+        label: the column of labels; by default the only column with a name in `LABEL_COLUMNS`.
+        id: the column that identifies a row.
+        weight: the column of sample weights.
     """
 
     label: str | None = None
@@ -31,7 +32,7 @@ NO_ROLES = Roles()
 
 
 class RolePlaces(NamedTuple):
-    """Indices of a table's columns that are no features; None where it has no such column."""
+    """Indices of a table's columns that are not features; None if it has no such column."""
 
     label: int | None
     id: int | None
@@ -39,13 +40,13 @@ class RolePlaces(NamedTuple):
 
 
 def find_roles(names: Sequence[str], roles: Roles, labelled: bool | None) -> RolePlaces:
-    """Return the indices of the columns that are no features. Raises DataFileError.
+    """Return the indices of the columns that are not features. Raises DataFileError.
 
     Args:
-        names: of all columns.
-        roles: what their owner says.
+        names: the names of all columns.
+        roles: the columns that the user names.
         labelled: whether there must be labels; None if they may be missing; False if only a column
-            that the owner names is one.
+            that the user names has them.
     """
     label = None
     if roles.label is not None:
@@ -68,9 +69,9 @@ def find_roles(names: Sequence[str], roles: Roles, labelled: bool | None) -> Rol
 
 
 def unmistakable_label(names: Sequence[str]) -> int | None:
-    """Return the index of the only column that is named as a label is; None without one.
+    """Return the index of the only column with a label's name; None without one.
 
-    y beside Y is the label. Raises DataFileError if several columns could be it.
+    Of y and Y, y is the label. Raises DataFileError if several columns could be it.
     """
     folded = [i for i, name in enumerate(names) if name.lower() in LABEL_COLUMNS]
     if len({names[i].lower() for i in folded}) == 1:
@@ -82,7 +83,7 @@ def unmistakable_label(names: Sequence[str]) -> int | None:
 
 
 def listed_columns(names: Sequence[str]) -> str:
-    """Return names of columns for a message, up to a number of them."""
+    """Return the names of columns for a message, shortened if there are many."""
     shown = ", ".join(name[:_LONGEST_LISTED] or "(no name)" for name in names[:_MOST_LISTED])
     more = len(names) - _MOST_LISTED
     return f"{shown} and {more:,} more" if more > 0 else shown

@@ -1,4 +1,4 @@
-"""CSV files (RFC 4180), also with semicolons or tabs: their lines as rows and labels, checked."""
+"""CSV files (RFC 4180), also with semicolons or tabs, read as checked rows and labels."""
 
 import csv
 import re
@@ -39,7 +39,7 @@ _NO_FEATURES = (
     "there is no column besides the label, and at least one is needed; commas, semicolons or tabs "
     "separate columns"
 )
-# How many rows after the first one are read to tell whether that one is a header.
+# Rows after the first that are read to tell whether the first is a header.
 _ROWS_AFTER_HEADER = 20
 
 
@@ -47,22 +47,22 @@ class CsvText:
     """A CSV file; iterating yields its records.
 
     Fields are separated by commas or, if the first line has none, by semicolons or tabs. Columns
-    without a name in the header, such as an index that pandas has written, are left out.
+    without a name in the header, such as an index written by pandas, are left out.
 
     Args:
-        source: of the text.
-        roles: the columns that are no features.
+        source: the text.
+        roles: the columns that are not features.
         labelled: whether there must be labels; None if they may be missing.
         unlabelled_columns: a file with this many columns has no label, unless one is named.
-        watch: called now and then with the number of bytes that have been read.
-        texts: whether fields may be texts, or missing; a row that is not all numbers is then a
+        watch: called repeatedly with the number of bytes read so far.
+        texts: whether fields may be texts or missing; a row that is not all numbers is then a
             list.
         longest_row: bound on the characters of a row; see `RowLines`.
-        features: whether there must be a column besides those that are no features.
+        features: whether there must be at least one feature.
 
     Attributes:
-        line: the line, from 1, on which the last row that was yielded ends.
-        columns: their number, with those that are no features.
+        line: the line, from 1, on which the last yielded row ends.
+        columns: the number of columns, including those that are not features.
         has_header: whether the first row names the columns.
         labelled: whether records have labels.
     """
@@ -100,7 +100,7 @@ class CsvText:
 
     @property
     def unnamed(self) -> list[int]:
-        """Numbers, from 1, of the columns that are left out because they have no name."""
+        """Numbers, from 1, of columns that are left out because they have no name."""
         return [i for i, name in enumerate(self._names, 1) if self.has_header and not name]
 
     def _first_rows(self) -> list[list[str]]:
@@ -116,7 +116,7 @@ class CsvText:
             labelled = False
         names, more = self._names, ""
         if not self.has_header:
-            # Nothing else could tell a label from a feature.
+            # Without a header, nothing else tells a label from a feature.
             labelled = True if labelled is None else labelled
             names = [str(number) for number in range(1, self.columns + 1)]
             more = f"; there is no header, and the first row is {listed_columns(self._names)}"
@@ -154,7 +154,7 @@ class CsvText:
             yield Record(row, label, weight, "" if id_place is None else read_id(fields[id_place]))
 
     def _row(self, line: int, row: list[str]) -> Any:
-        """Return the numbers of a row, or a list of values if they are not all numbers."""
+        """Return a row as an array of numbers, or as a list if not all values are numbers."""
         try:
             numbers = np.array(list(map(float, row)))
             plain = bool(np.isfinite(numbers).all()) and "_" not in "".join(row)
@@ -173,7 +173,7 @@ class CsvText:
         return weight
 
     def _records(self) -> Iterator[tuple[int, list[str]]]:
-        """Yield the records that are not blank, each with the line on which it ends."""
+        """Yield (line, record) of each record that is not blank; it ends on this line."""
         with self._source.open(encoding="utf-8-sig", newline="") as file:
             lines = RowLines(file, self._longest_row, self._watch)
             reader = csv.reader(lines, delimiter=self._delimiter, strict=True)
@@ -194,7 +194,7 @@ class CsvText:
 
 
 def _delimiter(source: TextSource, longest_row: int | None) -> str:
-    """Return the comma or, if the first line has none, the semicolon or the tab that it has."""
+    """Return the separator in the first line: a comma, else a semicolon or a tab."""
     with source.open(encoding="utf-8-sig", newline="") as file:
         first = first_row(file, longest_row)
     unquoted = _QUOTED.sub("", first)
@@ -202,7 +202,7 @@ def _delimiter(source: TextSource, longest_row: int | None) -> str:
 
 
 def _no_number(field: str, delimiter: str) -> str:
-    """Return what is wrong with a field that is no number, and what to do."""
+    """Return what is wrong with a field that is not a number, and what to do."""
     shown = repr(field[:40])
     if field.lower() in MISSING:
         what = f"{shown} is not a finite number" if field else "a number is missing"
@@ -222,8 +222,8 @@ def _no_number(field: str, delimiter: str) -> str:
 def _is_header(names: list[str], following: list[list[str]], roles: Roles) -> bool:
     """Return whether a file's first record names its columns.
 
-    It does if it has the name of a label, or only words. It does not if most of its words come
-    again in their columns: then it is the first of many rows of words.
+    It does if it has the name of a label, or only words. It does not if most of its words recur in
+    their columns: then it is the first of many rows of words.
     """
     wanted = {name for name in roles if name is not None and not name.isdecimal()}
     if not wanted.isdisjoint(names):
@@ -242,7 +242,7 @@ def _is_header(names: list[str], following: list[list[str]], roles: Roles) -> bo
 
 
 def _refuse_repeated(names: list[str]) -> None:
-    """Raise DataFileError for a header that names two columns alike."""
+    """Raise DataFileError for a header that gives two columns the same name."""
     place_of: dict[str, int] = {}
     for place, name in enumerate(names):
         first = place_of.setdefault(name, place)

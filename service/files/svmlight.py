@@ -1,4 +1,4 @@
-"""svmlight files: their lines as sparse rows and labels, checked."""
+"""svmlight files, read as checked sparse rows and labels."""
 
 import re
 from collections.abc import Iterator, Sequence
@@ -30,7 +30,7 @@ _SVMLIGHT_LINE = re.compile(r"\S+(\s+(\d+|qid):\S+)+\s*(#.*)?$")
 
 
 def looks_like_svmlight(path: Path) -> bool:
-    """Return whether the first line that is not a comment reads `label index:value ...`."""
+    """Return whether the first line that is not a comment has the form `label index:value ...`."""
     with path.open(encoding="utf-8-sig") as file:
         first = first_row(file, LONGEST_ROW, comment="#")
     return _SVMLIGHT_LINE.match(first) is not None
@@ -40,17 +40,17 @@ class SvmlightText:
     """An svmlight file; iterating yields the entries of each row, and its label as text.
 
     Args:
-        source: of the text.
-        width: the number of features; None: what the largest index needs.
+        source: the text.
+        width: the number of features; None for what the largest index needs.
         sparse: whether matrices are sparse; only the width of dense ones is bounded.
-        first_index: the index of the first feature, 0 or 1; None: 0 if that index occurs, which is
-            known once all lines have been read.
-        labelled: whether each line begins with a label; False: a label is passed over.
-        watch: called now and then with the number of bytes that have been read.
+        first_index: the index of the first feature, 0 or 1; None for 0 if that index occurs, which
+            is known once all lines have been read.
+        labelled: whether each line begins with a label; if False, a label is ignored.
+        watch: called repeatedly with the number of bytes read so far.
         longest_row: bound on the characters of a row; see `RowLines`.
 
     Attributes:
-        line: that of the last row that was yielded, from 1.
+        line: the line, from 1, of the last yielded row.
     """
 
     def __init__(

@@ -1,4 +1,4 @@
-"""The columns of a table as rows, and what stands beside the rows."""
+"""Converts the columns of a table to rows, with their labels, weights and ids."""
 
 import re
 from collections.abc import Sequence
@@ -12,18 +12,18 @@ from wolfstream.service.files.roles import Roles, find_roles
 from wolfstream.service.files.text import MISSING_LABEL, DataFileError
 from wolfstream.solver.arrays import Float64Array
 
-# Names that pandas gives to an index: one that it has written, and one that it has read.
+# Names that pandas gives to an index, when writing and when reading one.
 _INDEX = re.compile(r"__index_level_[0-9]+__|Unnamed: [0-9]+")
 
 
 class TableRows(NamedTuple):
-    """Rows of a table under the names of their columns, and what stands beside them.
+    """Rows of a table, with the names of their columns, and their labels, weights and ids.
 
     Attributes:
-        names: of the columns of features.
-        X: (n, d) float64, NaN where a number is missing; lists if the values are not all numbers.
-        labels, weights, ids: of the rows; None if the table has none.
-        unnamed: numbers, from 1, of columns that are left out because nobody has named them.
+        names: the names of the features.
+        X: (n, d) float64, NaN for a missing number; lists if the values are not all numbers.
+        labels, weights, ids: one for each row; None if the table has none.
+        unnamed: numbers, from 1, of columns that are left out because they have no given name.
     """
 
     names: list[str]
@@ -38,8 +38,8 @@ def rows_of_columns(table: Columns, roles: Roles, labelled: bool | None) -> Tabl
     """Return the rows of a table.
 
     Args:
-        table: its columns.
-        roles: the columns that are no features.
+        table: the table's columns.
+        roles: the columns that are not features.
         labelled: whether there must be labels; None if they may be missing.
 
     Raises DataFileError.
@@ -73,7 +73,7 @@ def _matrix(columns: list[Any], rows: int) -> Float64Array | list[list[Any]]:
 
 
 def whole_ids(ids: list[Any] | None) -> list[Any] | None:
-    """Return ids; whole numbers as integers, which a data frame may have made floats."""
+    """Return ids, with whole floats as integers: a data frame may have converted them."""
     if ids is None:
         return None
     return [int(i) if type(i) is float and i.is_integer() else i for i in ids]
@@ -84,7 +84,7 @@ def _listed(column: Any) -> list[Any]:
 
 
 def _labels(column: Any) -> list[Label]:
-    """Return labels; whole numbers as integers, which a data frame may have made floats."""
+    """Return labels, as integers if all are whole floats: a data frame may have converted them."""
     labels = _listed(column)
     missing = next((i for i, y in enumerate(labels, 1) if y is None or y != y), None)
     if missing is not None:

@@ -1,4 +1,4 @@
-"""Text of data files: where it comes from, the values in it, and what is refused."""
+"""Text of data files: its sources, the values in it, and what is refused."""
 
 import math
 import re
@@ -8,18 +8,18 @@ from typing import Any, NamedTuple, Protocol, TextIO
 Watch = Callable[[int], None]
 
 MAX_FEATURES = 10_000
-"""Widest row of a sparse format that is made dense: all its zeros are sent or stored, too."""
+"""The widest sparse row that is made dense, since all its zeros are then sent or stored, too."""
 
 LONGEST_ROW = 1 << 23
-"""Characters of a row, in all of its lines. It bounds the memory that reading a file takes, even if
-the file is one endless line."""
+"""The most characters of a row, over all of its lines. It bounds the memory for reading a file,
+even if the file is one endless line."""
 
 MISSING_LABEL = "leave the row out, or predict it with an id and label it later"
 # Words for a missing value; in a column with a name, only the first two.
 MISSING = {"", "nan", "na", "n/a", "null", "none"}
 _NO_VALUE = {"", "nan"}
 _WHOLE_NUMBER = re.compile(r"-?(0|[1-9][0-9]{0,18})", re.ASCII)
-_LINES_BETWEEN_LOOKS = 512  # how often `watch` is called
+_LINES_BETWEEN_CALLS = 512  # between two calls of `watch`
 
 
 class DataFileError(Exception):
@@ -31,7 +31,7 @@ class DataFileError(Exception):
 
 
 def number_in(text: str) -> float | None:
-    """Return the finite number that `text` is; None if it is none, such as Python's 1_000."""
+    """Return `text` as a finite number; None if it is not one, such as Python's 1_000."""
     try:
         value = float(text)
     except ValueError:
@@ -40,7 +40,7 @@ def number_in(text: str) -> float | None:
 
 
 def is_not_finite(text: str) -> bool:
-    """Return whether `text` is written as a number, but is not a finite one: inf, 1e400."""
+    """Return whether `text` is a number that is not finite, such as inf or 1e400."""
     try:
         return not math.isfinite(float(text))
     except ValueError:
@@ -48,14 +48,14 @@ def is_not_finite(text: str) -> bool:
 
 
 class Record(NamedTuple):
-    """A row of a file, and what stands beside its features.
+    """A row of a file, with its label, weight and id.
 
     Attributes:
-        row: its numbers, (d,) float64; a list of values if they are not all numbers; the entries of
-            an svmlight row.
-        label: as text; "" if the file has none.
-        weight: None if all samples count 1.
-        id: "" if the file has none.
+        row: numbers, (d,) float64; a list of values if they are not all numbers; the entries of an
+            svmlight row.
+        label: the label as text; "" if the file has none.
+        weight: the sample's weight; None if all are 1.
+        id: the row's id; "" if the file has none.
     """
 
     row: Any
@@ -75,22 +75,22 @@ class RowLines(Iterator[str]):
     """The lines of a file. A row that is too long is refused while it is read.
 
     Args:
-        file: to read.
+        file: the file to read.
         longest: bound on the characters of a row; None for a text that is bounded as a whole.
-        watch: called now and then with the number of bytes that have been read.
+        watch: called repeatedly with the number of bytes read so far.
     """
 
     def __init__(self, file: TextIO, longest: int | None, watch: Watch | None = None) -> None:
         self._file, self._longest, self._watch = file, longest, watch
-        self._number = 0  # of the last line
-        self._taken = 0  # characters of the present row
+        self._number = 0  # the number of the last line
+        self._taken = 0  # characters read of the present row
 
     def __next__(self) -> str:
         left = -1 if self._longest is None else self._longest + 1 - self._taken
         line = self._file.readline(left)
         if not line:
             raise StopIteration
-        if self._watch and self._number % _LINES_BETWEEN_LOOKS == 0:
+        if self._watch and self._number % _LINES_BETWEEN_CALLS == 0:
             self._watch(self._file.buffer.tell())
         self._number += 1
         self._taken += len(line)
@@ -99,7 +99,7 @@ class RowLines(Iterator[str]):
         return line
 
     def end_row(self) -> None:
-        """Note that the next line begins a row."""
+        """End the row: the next line begins another one."""
         self._taken = 0
 
 
@@ -107,7 +107,7 @@ def first_row(file: TextIO, longest: int | None, comment: str = "\n") -> str:
     """Return the first line that is neither blank nor a comment; "" without one.
 
     Args:
-        file: to read.
+        file: the file to read.
         longest: see `RowLines`.
         comment: the character that begins a comment.
 
@@ -122,12 +122,12 @@ def first_row(file: TextIO, longest: int | None, comment: str = "\n") -> str:
 
 
 def cell_value(text: str, *, named: bool = True) -> float | str | None:
-    """Return the value of a table's cell: a number if it is plainly one, else the text itself.
+    """Return the value of a table's cell: a number, else the text; None for an empty cell.
 
-    None for an empty cell.
-
-    named: whether the cell's column has a name, under which a model finds out what "NA" means. In a
-        column without a name, "NA" and other words for it are missing values.
+    Args:
+        text: the text in the cell.
+        named: whether the cell's column has a name. If so, a model itself learns what "NA" means;
+            if not, "NA" and similar words are missing values.
     """
     text = text.strip()
     if text.lower() in (_NO_VALUE if named else MISSING):
@@ -137,7 +137,7 @@ def cell_value(text: str, *, named: bool = True) -> float | str | None:
 
 
 def read_id(text: str) -> str | int:
-    """Return the id in a table's cell: a whole number as JSON writes it, else the text."""
+    """Return the id in a table's cell: an integer if JSON would write it so, else the text."""
     text = text.strip()
     if _WHOLE_NUMBER.fullmatch(text) and -(2**63) <= int(text) < 2**63:
         return int(text)
@@ -145,6 +145,6 @@ def read_id(text: str) -> str | int:
 
 
 def check_label(label: str, line: int) -> None:
-    """Raise DataFileError for a label that is missing, or a number that is not finite."""
+    """Raise DataFileError for a label that is missing, or is a number that is not finite."""
     if not label or is_not_finite(label):
         raise DataFileError(f"the label is {label[:40] or 'missing'}: {MISSING_LABEL}", line)

@@ -1,4 +1,4 @@
-"""Values of tables in memory as JSON has them: numbers, booleans, texts; None if missing."""
+"""Converts values of tables in memory to JSON values: numbers, booleans, texts; None if missing."""
 
 import math
 from collections.abc import Collection, Mapping, Sequence
@@ -11,24 +11,24 @@ import numpy as np
 
 from wolfstream.service.files.text import cell_value
 
-# What pandas uses for a missing value.
+# Names of pandas' types of missing values.
 _MISSING_TYPES = {"NAType", "NaTType"}
 _PLAIN = {int, str, bool, type(None)}
 _SHOWN = 40
 
 
 def plain_value(value: Any) -> Any:
-    """Return a value as a number, a boolean, a text, or None if it is missing. Raises TypeError."""
+    """Return a value as a number, boolean or text; None if it is missing. Raises TypeError."""
     if type(value) in _PLAIN:
         return value
     if isinstance(value, np.datetime64):
-        value = value.astype("datetime64[us]")  # `item` would make a number of nanoseconds
+        value = value.astype("datetime64[us]")  # `item` would return nanoseconds as an integer
     if isinstance(value, np.generic):
         value = value.item()
     if value is None or isinstance(value, bool | int | str):
         return value
     if isinstance(value, date | time):
-        # A data frame's missing time is not equal to itself.
+        # NaT, pandas' missing time, is not equal to itself.
         return value.isoformat() if value == value else None
     if isinstance(value, timedelta):
         seconds = value.total_seconds()
@@ -48,14 +48,14 @@ def plain_value(value: Any) -> Any:
 def features_of(
     rows: Sequence[Mapping[Any, Any]], names: Sequence[Any], taken: Collection[Any]
 ) -> tuple[list[Any] | None, list[Any]]:
-    """Return the names of columns and a list of values for each row, as from a file of these rows.
+    """Return the names of the features, and for each row a list of their values.
 
-    If a row lacks a name, or a name is no text, return None and the rows without what is taken.
+    If a row lacks a name, or a name is not a text, return None, and the rows without `taken`.
 
     Args:
-        rows: values by name.
-        names: all that occur.
-        taken: those that are no features.
+        rows: rows, each name -> value.
+        names: all names that occur.
+        taken: the names that are not features.
     """
     features = [name for name in names if name not in taken]
     alike = all(len(row) == len(names) for row in rows)
@@ -65,9 +65,9 @@ def features_of(
 
 
 def plain_row(row: Mapping[Any, Any]) -> dict[Any, Any]:
-    """Return a row of values by name as it is to be sent. Raises TypeError.
+    """Return a row, name -> value, in the form in which it is sent. Raises TypeError.
 
-    A row that has only texts is one of `csv.DictReader`: its values are read as those of a CSV.
+    A row of texts only comes from `csv.DictReader`: its values are read like those of a CSV file.
     """
     kinds = set(map(type, row.values()))
     if kinds <= {str, type(None)} and str in kinds:

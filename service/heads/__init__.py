@@ -1,7 +1,7 @@
 """Heads: what learns inside a model, a module for each kind.
 
-Each implements the interface in `protocol`: it checks, absorbs, gives a view, saves and restores. A
-new kind of head is a new module here; see `kinds`.
+Each implements the interface in `protocol`: it checks and learns samples, provides a view, saves
+and restores. A new kind of head is a new module here; see `kinds`.
 
 It may import `service.samples`, `service.spec`, `solver.stream`, `solver.calibration`,
 `solver.trees`, `solver.adaptive`, `solver.semiparametric`, `solver.asset`, `solver.working_set`,

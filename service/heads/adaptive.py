@@ -1,7 +1,7 @@
 """The bank of adaptive learners, as a head of classes or of numbers.
 
-What the other heads predict for a row, before they learn it, counts as the vote of an expert of the
-bank.
+The predictions of the other heads for a row, made before they learn it, are the votes of further
+experts of the bank.
 """
 
 from collections.abc import Hashable, Iterator, Mapping, Sequence
@@ -49,9 +49,9 @@ from wolfstream.solver.stream.tree_schedule import FIRST
 from wolfstream.solver.stream.votes import Answer, HeadInputs, Hints
 
 NAME: HeadName = "adaptive"
-# Heads that do not vote in it: itself, and one that predicts nothing.
+# Heads that do not vote in the bank: itself, and the one that predicts nothing.
 _SILENT: tuple[HeadName, ...] = (NAME, "novelty")
-# Weights and losses of experts are computed for descriptions once in this many chunks.
+# Experts' weights and losses are computed for descriptions once in this many chunks.
 _CHUNKS_OF_STANDING = 8
 # The description before the first sample.
 _STATS: dict[str, Any] = {"learners": 0, "bytes": 0, "work_per_sample": 0}
@@ -61,10 +61,10 @@ class BankView(NamedTuple):
     """An immutable view of a bank.
 
     Attributes:
-        model: predicts; None before the first sample.
-        stats: for the description.
+        model: the bank's view, which predicts; None before the first sample.
+        stats: the bank's part of the description.
         standing: weights and losses of the experts; None before the first sample.
-        numbers: multiplications of a row.
+        numbers: the multiplications of predicting a row.
     """
 
     model: BankLearnerView | None
@@ -128,8 +128,8 @@ class AdaptiveLearner(WithoutMembers, BankLearner):
     def growth(self, batch: Batch) -> int:
         """See `Head`.
 
-        A bank takes all of its memory at the first sample, and with new classes, but for the rows
-        of trees.
+        A bank allocates its memory with the first sample and with new classes; only the rows of
+        trees grow with samples.
         """
         bank, n_classes = self.current, 0
         if bank is not None and not batch.changing:
@@ -143,7 +143,7 @@ class AdaptiveLearner(WithoutMembers, BankLearner):
         return max(self.blank_bytes(columns, batch.texts, classes, rows) - self.nbytes, 0)
 
     def view(self) -> BankView:
-        """Return a view of the bank as it is now."""
+        """Return an immutable view of the bank."""
         bank, figures = self.current, self.figures()
         if bank is None or figures is None:
             return BankView(None, _STATS, None, 0)
@@ -154,10 +154,10 @@ class AdaptiveLearner(WithoutMembers, BankLearner):
         return BankView(model, stats, self._standing_of(bank), numbers)
 
     def _standing_of(self, bank: Bank) -> Standing:
-        """Return the weights and losses of the experts as they were a little earlier.
+        """Return recent weights and losses of the experts.
 
-        They take longer to compute than a sample takes to learn. So they are those of the last full
-        chunk, and once there are many, of the last chunk in eight.
+        Computing them takes longer than learning a sample. So they are computed once a chunk, and
+        after the first eight chunks once in eight.
         """
         chunk = bank.samples // CHUNK
         chunk -= chunk % _CHUNKS_OF_STANDING if chunk > _CHUNKS_OF_STANDING else 0
@@ -167,7 +167,7 @@ class AdaptiveLearner(WithoutMembers, BankLearner):
 
 
 def pins_of(spec: ModelSpec) -> Pins:
-    """Return what replaces default experts in the bank of a spec."""
+    """Return the settings of a spec that replace default experts of its bank."""
     bank = spec.adaptive
     assert bank is not None
     return Pins(
@@ -186,7 +186,7 @@ def _build(spec: ModelSpec) -> ClassificationHead[AdaptiveLearner] | RegressionH
 
 
 def _specs() -> Iterator[ModelSpec]:
-    """Yield both tasks; where it always knows the targets before, a bank has them as inputs."""
+    """Yield both tasks, and regression with `temporal`, where earlier targets are inputs."""
     numbers = {"task": "regression", "working_set": None, "asset": None}
     for spec in (numbers | {"task": "classification"}, numbers, numbers | {"temporal": True}):
         yield ModelSpec.model_validate(spec)
@@ -200,7 +200,7 @@ def _exercise_texts(spec: ModelSpec, sparse: bool) -> None:
 
 
 def _exercise_trees(spec: ModelSpec, sparse: bool) -> None:
-    """Learn until trees answer, also of words and of more codes than have bins."""
+    """Learn until trees predict, with words and with more codes than there are bins."""
     if sparse or spec.temporal is True:
         return
     head: Head = _build(spec)
@@ -255,7 +255,7 @@ def _check_saved(
         check_trees(trees, saved.plain.get("trees"), n_classes)
     past = {name: array for name, array in saved.arrays.items() if name.startswith(PAST)}
     if past and not head.learner.uses_past:
-        raise WrongArrays("its bank knows labels before a row, which its spec does not use")
+        raise WrongArrays("its bank has earlier labels, which its spec does not use")
     if head.learner.uses_past and saved.plain["begun"] is True:
         check_past(past, n_classes)
     joining = trees.keys() | past.keys()

@@ -15,11 +15,11 @@ class Answers:
 
     Attributes:
         prediction: labels or numbers; None where there is none.
-        decision: a number for each row or, of several classes, a list.
+        decision: a number for each row or, for several classes, a list.
         head_answer: both as arrays.
-        admitted: whether each sample is in the working set; None for another head.
-        step: what each sample made the working set do; None for another head.
-        beside: name -> column that is no prediction; see `Kind`.
+        admitted: whether each sample entered the working set; None for other heads.
+        step: the kind of step that each sample caused; None for other heads.
+        beside: name -> column of a head that does not predict; see `Kind`.
     """
 
     prediction: list[Any]
@@ -35,7 +35,7 @@ class Answers:
         return self.head_answer.vote
 
     def part(self, start: int, stop: int) -> dict[str, list[Any]]:
-        """Return the columns of one request of a block, without those that this head lacks."""
+        """Return the columns of one request in a block, without those that this head lacks."""
         present = self.columns().items()
         return {name: column[start:stop] for name, column in present if column is not None}
 
@@ -51,7 +51,7 @@ class Answers:
 
 
 def concatenate_answers(parts: Sequence[Answers]) -> Answers:
-    """Return the answers of one head to consecutive blocks, as if these had been one."""
+    """Return the answers of one head to consecutive blocks, as if they were one block."""
     columns = {
         name: [value for part in parts for value in part.columns()[name] or []]
         for name, column in parts[0].columns().items()
@@ -70,9 +70,9 @@ class Predictions:
 
     Attributes:
         prediction: labels or numbers.
-        decision: a number for each row or, of several classes, a list.
+        decision: a number for each row or, for several classes, a list.
         head_answer: both as arrays.
-        beside: name -> column that is no prediction; see `Kind`.
+        beside: name -> column of a head that does not predict; see `Kind`.
     """
 
     prediction: list[Any]

@@ -35,7 +35,7 @@ from wolfstream.solver.stream.paper_learners import AssetLearnerView, new_asset
 from wolfstream.solver.stream.parameters import AssetParameters
 from wolfstream.solver.stream.votes import Answer
 
-# kernel -> the approximate features that there are for it
+# kernel -> its approximate features
 _FEATURES = {
     "rbf": ("fourier", "nystrom"),
     "polynomial": ("nystrom",),
@@ -43,7 +43,7 @@ _FEATURES = {
 }
 
 
-# A machine has its iterate and sums; with one vector more, there is room for a new class.
+# Vectors of a machine: its iterate and sums, and one more as room for a new class.
 _VECTORS_OF_MACHINE = 4
 
 
@@ -51,11 +51,11 @@ class MachinesView(NamedTuple):
     """An immutable view of the averaged machines.
 
     Attributes:
-        model: predicts; None before the first sample.
-        stats: for the description.
+        model: the solver's view; None before the first sample.
+        stats: the learner's part of the description.
         courses: parameters and weight of each course; empty if there is only one.
         square_norm_limit: bound on ||x||^2 of a row.
-        features: of sparse rows, one more than the largest feature number that was learned.
+        features: for sparse rows, one more than the largest feature index learned.
     """
 
     model: AssetView | None
@@ -75,7 +75,7 @@ class MachinesView(NamedTuple):
         return {"head_memory_bytes": self.stats["bytes"]}
 
     def predict(self, X: Matrix, _: object = None) -> Answer:
-        """Return codes or values, and decisions, of finite rows. Raises InvalidSamples."""
+        """Return codes or values, and decisions, for finite rows. Raises InvalidSamples."""
         assert self.model is not None
         check_norms(X, self.square_norm_limit)
         return AssetLearnerView(self.model, self.features).predict(X)
@@ -112,7 +112,7 @@ class AssetLearner(WithoutMembers, HeadLearner[Asset]):
         assert spec.asset is not None
         self._spec = spec.asset
         self._weight_of = weights_by_label(spec.asset.class_weight)
-        # The weights of the classes met so far. A new learner begins with them.
+        # The weights of the known classes, by code. A new learner starts with them.
         self._weights: list[float] = []
         super().__init__(spec, lambda kernel: _asset(spec, kernel, self._weights))
 
@@ -124,7 +124,7 @@ class AssetLearner(WithoutMembers, HeadLearner[Asset]):
             self.current.class_weight.append(weight)
 
     def growth(self, batch: Batch) -> int:
-        """See `Head`. The map grows with new features, the machines with new classes."""
+        """See `Head`: the map grows with new features, the machines with new classes."""
         learner, spec = self.current, self._spec
         dimension = spec.dimension or batch.features
         map_bytes = batch.new_features * dimension * 8 if spec.features == "fourier" else 0
@@ -138,7 +138,7 @@ class AssetLearner(WithoutMembers, HeadLearner[Asset]):
         return map_bytes + landmarks + machines
 
     def view(self) -> MachinesView:
-        """Return a view of the machines as they are now."""
+        """Return an immutable view of the machines."""
         learner = self.current
         return MachinesView(
             learner.view() if learner.steps else None,
@@ -205,7 +205,7 @@ def _build(spec: ModelSpec) -> ClassificationHead[AssetLearner] | RegressionHead
 
 
 def _specs() -> Iterator[ModelSpec]:
-    """Yield each kernel with each of its features, for classes and for numbers."""
+    """Yield each kernel with each of its approximate features, for both tasks."""
     for kernel, kernel_features in _FEATURES.items():
         for features in kernel_features:
             asset: dict[str, Any] = {"features": features}

@@ -1,21 +1,21 @@
-"""What a head can know of samples before it learns them, to tell how much memory they will take."""
+"""Facts about samples from which a head estimates the memory that they will need."""
 
 from typing import NamedTuple
 
 
 class Batch(NamedTuple):
-    """Samples that a model is to learn.
+    """Facts about samples that a model is going to learn.
 
     Attributes:
-        rows: their number.
-        block: how many of them are learned at a time.
-        width: the numbers of a prepared row; for sparse rows, of those given, on average.
-        features: the number of different features that the model will have met.
-        new_features: those of them that are new to it.
-        sparse: whether rows have names and no columns.
-        texts: the texts of a row that a head may learn from.
+        rows: the number of samples.
+        block: the number of samples learned at a time.
+        width: the numbers in a prepared row; for sparse rows, the stored numbers on average.
+        features: the number of distinct features that the model will know.
+        new_features: the number of features that are new to the model.
+        sparse: whether rows have names instead of columns.
+        texts: the number of texts in a row that a head may learn from.
         new_classes: the number of labels that are new to the model.
-        changing: whether columns may still change, so that heads may be built anew.
+        changing: whether columns may still change, in which case heads are built again.
     """
 
     rows: int
@@ -30,11 +30,11 @@ class Batch(NamedTuple):
 
 
 def new_class_bytes(present: int, classes: int, new: int) -> int:
-    """Return the bytes of new classes, if they take as much as the present ones.
+    """Return the bytes of new classes, assuming that each takes as much as a present one.
 
     Args:
         present: the bytes of the present classes.
-        classes: their number.
+        classes: the number of present classes.
         new: the number of new classes.
     """
     return present * new // max(classes, 1)

@@ -19,12 +19,12 @@ NOT_JUDGED = (
 
 
 def with_calibration(state: Mapping[str, NDArray[Any]]) -> dict[str, NDArray[Any]]:
-    """Return a calibration's arrays under names of their own within the head's state."""
+    """Return a calibration's arrays under the names that they have in a head's state."""
     return {f"{_PREFIX}{name}": array for name, array in state.items()}
 
 
 def calibration_arrays(arrays: Mapping[str, NDArray[Any]]) -> dict[str, NDArray[Any]]:
-    """Return a calibration's arrays in a head's state."""
+    """Return the calibration's arrays in a head's state; inverts `with_calibration`."""
     prefix = len(_PREFIX)
     return {name[prefix:]: array for name, array in arrays.items() if name.startswith(_PREFIX)}
 
@@ -35,9 +35,9 @@ def without_calibration(arrays: Mapping[str, NDArray[Any]]) -> dict[str, NDArray
 
 
 def deviations(past_errors: ValueConfidence, head_answer: HeadAnswer) -> dict[str, Any]:
-    """Return `standard_deviation`: the bank's own, or else that of the last errors.
+    """Return `standard_deviation`: the head's own or, without one, that of its last errors.
 
-    Raises Untrained if there are none yet.
+    Raises Untrained if there are no errors yet.
     """
     deviation = head_answer.deviation
     if deviation is None:

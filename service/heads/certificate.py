@@ -18,10 +18,10 @@ def certificate(objective: Float64Array, gap: Float64Array) -> dict[str, Any]:
     The sum of the gaps bounds how far the sum of the objectives is from its optimum.
 
     Args:
-        objective: of each pair, (pairs,).
-        gap: of each pair, (pairs,); NaN where it is unknown: then the result has None.
+        objective: the objective of each pair, (pairs,).
+        gap: the gap of each pair, (pairs,); NaN where unknown, which makes the result None.
     """
-    if len(gap) == 1:  # the usual case, two classes, after each block: without arrays
+    if len(gap) == 1:  # two classes, the usual case after each block: fast, without arrays
         value, only_gap = float(objective[0]), _known(float(gap[0]))
         relative = None if only_gap is None or value == 0.0 else only_gap / abs(value)
         return {"objective": value, "gap": only_gap, "relative_gap": relative}
@@ -34,7 +34,7 @@ def certificate(objective: Float64Array, gap: Float64Array) -> dict[str, Any]:
 
 
 def gap_text(report: Mapping[str, Any]) -> str:
-    """Return the gap of a report as text, and the samples that it is over."""
+    """Return the gap of a report and the samples that it covers, as text."""
     if report["gap"] is None:
         return "no gap, because the kernel is not positive semidefinite on these samples"
     relative = "" if report["relative_gap"] is None else f", {report['relative_gap']:.2g} relative"

@@ -1,4 +1,4 @@
-"""Detects changes: rises of a prequential loss, when a head's predictions become worse.
+"""Detects changes: rises of a prequential loss, i.e. predictions of a head that become worse.
 
 Losses l_1, l_2, ... in [0, 1] are summed in blocks of 64. For blocks a < c < k let m0 be the mean
 loss of the n0 samples of the blocks a+1 .. c, m1 that of the n1 samples of c+1 .. k, p the mean of
@@ -19,18 +19,17 @@ is at most Z0 + Z1. At block k there are k (k - 1) / 2 pairs a < c; with x_k suc
     (1 + x_k) exp(-x_k) = 2 alpha / (k^3 (k + 1))
 
 the probability that T(a, c, k) >= x_k for any a, c and k is at most the sum over k of
-(k^2 / 2) 2 alpha / (k^3 (k + 1)) = alpha / (k (k + 1)), which is alpha. So a head whose losses are
-independent and never rise in the mean is ever reported as changed with probability alpha at most,
-however long it is watched and whichever parts are compared. Losses that depend on each other may
-be reported as changed more often.
+(k^2 / 2) 2 alpha / (k^3 (k + 1)) = alpha / (k (k + 1)), which is alpha. So if losses are
+independent and never rise in the mean, the probability of ever reporting a change is at most alpha,
+however long the stream is. Dependent losses may be reported as changed more often.
 
-After each block, the samples since the last change are cut in two at some fifty places, those of an
-exponential histogram (Datar et al. 2002, as in ADWIN, Bifet and Gavalda 2007). If T reaches x_k and
-m0 < m1, the loss has risen: that is a change, and the older part is forgotten. If T reaches it and
-m0 > m1, as while a model learns, the older part is forgotten too, and nothing is reported.
+After each block, the samples since the last change are split in two at each of the some fifty
+bounds of an exponential histogram (Datar et al. 2002, as in ADWIN, Bifet and Gavalda 2007). If
+T >= x_k and m0 < m1, the loss has risen: a change is reported, and the older part is dropped. If
+T >= x_k and m0 > m1, as while a model learns, the older part is dropped without a report.
 
-Errors e >= 0 of numbers have no bound. Their losses are e / (e + s), where s is the median of the
-first 256 errors since the last change; so the losses are about a half at first.
+Absolute errors e of regression are unbounded. Their losses are e / (e + s), where s is the median
+of the first 256 errors since the last change, so losses are about a half at first.
 """
 
 from collections.abc import Iterable, Mapping
@@ -41,15 +40,15 @@ import numpy as np
 
 from wolfstream.solver.arrays import Float64Array
 
-ALPHA = 0.01  # the probability of ever reporting a change that is none
+ALPHA = 0.01  # bound on the probability of ever reporting a false change
 _BLOCK = 64
-# How many blocks set the scale of errors.
+# The number of blocks from which the scale of errors is set.
 _BLOCKS_OF_SCALE = 4
-# How many buckets of one size the histogram has at most.
+# The most buckets of equal size in the histogram.
 _ALIKE = 5
-# How many changes are listed.
-_KEPT = 20
-# The iterations of a fixed point, each of which reduces the error at least tenfold.
+# The most changes that are listed.
+_LISTED = 20
+# Iterations of a fixed point; each reduces the error at least tenfold.
 _STEPS = 12
 
 
@@ -57,9 +56,9 @@ class Change(NamedTuple):
     """A rise of the mean loss.
 
     Attributes:
-        sequence: of the model when the rise was detected.
+        sequence: the model's sequence when the rise was detected.
         before, after: the mean losses, between 0 and 1.
-        samples: about how many samples had come since the rise.
+        samples: the approximate number of samples between the rise and its detection.
     """
 
     sequence: int
@@ -72,41 +71,41 @@ class Changes:
     """Detects the changes of one head as its losses arrive.
 
     Args:
-        scaled: whether losses are errors without a bound.
+        scaled: whether losses are unbounded errors, to be scaled.
 
     Attributes:
         latest: the last 20 changes.
-        total: the number of all changes.
+        total: the number of changes so far.
     """
 
     def __init__(self, scaled: bool = False) -> None:
         self.latest: tuple[Change, ...] = ()
         self.total = 0
         self._scaled = scaled
-        self._scale: float | None = None  # s; None while it is not set
-        self._blocks = 0  # k: the number of blocks that were looked at
+        self._scale: float | None = None  # s; None until it is set
+        self._blocks = 0  # k, the number of blocks examined
         self._waiting: list[float] = []  # losses of an incomplete block
         # The histogram of the losses since the last change, oldest first: the number of blocks in
-        # each bucket, and their sum.
+        # each bucket, and the sum of their losses.
         self._sizes: list[int] = []
         self._sums: list[float] = []
-        # Changes that `date` has not given their sequence yet.
+        # Changes to which `date` has not yet assigned a sequence.
         self._undated: list[Change] = []
 
     def add(self, losses: Iterable[float]) -> None:
-        """Add losses, or errors; the result does not depend on how they are divided into calls."""
+        """Add losses or errors; the result does not depend on how they are grouped into calls."""
         self._waiting += losses
         start = 0
-        while len(self._waiting) - start >= (size := self._wanted()):
-            self._take(self._waiting[start : start + size])
+        while len(self._waiting) - start >= (size := self._block_size()):
+            self._add_block(self._waiting[start : start + size])
             start += size
         del self._waiting[:start]
 
     def date(self, sequence: int) -> None:
-        """Set the sequence at which the changes since the last call were detected."""
+        """Assign a sequence to the changes detected since the last call."""
         if self._undated:
             dated = [change._replace(sequence=sequence) for change in self._undated]
-            self.latest = (*self.latest, *dated)[-_KEPT:]
+            self.latest = (*self.latest, *dated)[-_LISTED:]
             self._undated = []
 
     def copy(self) -> "Changes":
@@ -129,27 +128,27 @@ class Changes:
         }
 
     def restore(self, plain: Mapping[str, Any]) -> None:
-        """Take a state."""
+        """Restore what `state` returned."""
         self.latest = tuple(Change(*change) for change in plain["found"])
         self.total, self._scale, self._blocks = plain["total"], plain["scale"], plain["blocks"]
         self._waiting = list(plain["waiting"])
         self._sizes, self._sums = (list(column) for column in plain["buckets"])
 
-    def _wanted(self) -> int:
+    def _block_size(self) -> int:
         return _BLOCK if self._scale is not None or not self._scaled else _BLOCK * _BLOCKS_OF_SCALE
 
-    def _take(self, losses: list[float]) -> None:
+    def _add_block(self, losses: list[float]) -> None:
         """Process a block of losses, or the errors that set the scale."""
         if not self._scaled:
-            self._look(fsum(losses))
+            self._detect(fsum(losses))
         elif self._scale is None:
             self._scale = float(np.median(losses))
         else:
             scale = self._scale
-            self._look(fsum(error / (error + scale) if error > 0.0 else 0.0 for error in losses))
+            self._detect(fsum(error / (error + scale) if error > 0.0 else 0.0 for error in losses))
 
-    def _look(self, total: float) -> None:
-        """Add the sum of a block, and look for a change."""
+    def _detect(self, total: float) -> None:
+        """Add the sum of a block to the histogram, then test for a change."""
         self._blocks += 1
         self._sizes.append(1)
         self._sums.append(total)
@@ -167,12 +166,12 @@ class Changes:
             return
         if before[cut] < after[cut]:
             change = Change(-1, float(before[cut]), float(after[cut]), int(newer[cut]))
-            self._undated = [*self._undated, change][-_KEPT:]
+            self._undated = [*self._undated, change][-_LISTED:]
             self.total += 1
         self._forget(cut + 1)
 
     def _merge(self) -> None:
-        """From the newest on, join the two oldest of more than `_ALIKE` buckets of one size."""
+        """Join the two oldest of more than `_ALIKE` buckets of equal size, from the newest back."""
         size, stop = 1, len(self._sizes)
         while stop > 0:
             start = stop
@@ -185,18 +184,18 @@ class Changes:
             size, stop = 2 * size, start + 1
 
     def _forget(self, buckets: int) -> None:
-        """Forget the oldest losses; all of them if errors have to be scaled anew."""
+        """Drop the oldest losses; all of them if errors need a new scale."""
         if self._scaled:
             self._scale, buckets = None, len(self._sizes)
         del self._sizes[:buckets], self._sums[:buckets]
 
 
 def _divergence(mean: Float64Array, reference: float) -> Float64Array:
-    """Return kl(mean, reference) of each mean, with 0 log 0 = 0.
+    """Return kl(mean, reference) for each mean, with 0 log 0 = 0.
 
-    reference: a number between the means.
+    reference: a mean of the means.
     """
-    if not 0.0 < reference < 1.0:  # then all means are equal to it
+    if not 0.0 < reference < 1.0:  # then all means equal it
         return np.zeros_like(mean)
     tiny = np.finfo(np.float64).tiny
     ones = mean * np.log(np.maximum(mean, tiny) / reference)
@@ -205,7 +204,7 @@ def _divergence(mean: Float64Array, reference: float) -> Float64Array:
 
 
 def _threshold(blocks: int) -> float:
-    """Return the x with (1 + x) exp(-x) = 2 alpha / (k^3 (k + 1)), from above."""
+    """Return the solution x of (1 + x) exp(-x) = 2 alpha / (k^3 (k + 1)), iterating from above."""
     least = log(blocks**3 * (blocks + 1) / (2.0 * ALPHA))
     x = 2.0 * least
     for _ in range(_STEPS):

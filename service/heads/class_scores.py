@@ -1,4 +1,4 @@
-"""Scores of classes that an accuracy hides if one class is far more frequent than the others."""
+"""Scores by class, which accuracy hides if one class is far more frequent than the others."""
 
 from collections.abc import Sequence
 from typing import Any
@@ -18,21 +18,22 @@ def class_scores(
     majority: float | None,
     ranked: RankingScores | None = None,
 ) -> dict[str, Any]:
-    """Return scores as plain data; None where a divisor is zero, or nothing is known.
+    """Return scores as plain data; None where a divisor is zero or nothing is known.
 
-        precision          share of a class's predictions that were right
-        recall             share of a class's samples that were predicted
+        precision          share of a class's predictions that were correct
+        recall             share of a class's samples that were predicted correctly
         f1                 harmonic mean of both
         balanced accuracy  mean recall of the classes that have come
 
-    ROC AUC is the mean over classes. So is average precision, except that for two classes it is
-    that of the rarer one.
+    ROC AUC is the mean over classes. Average precision is too, except that for two classes it is
+    that of the rarer class.
 
     Args:
-        labels: of the K classes.
-        confusion: (K, K), rows for labels, columns for predictions; or of fewer classes.
+        labels: the labels of the K classes.
+        confusion: (K, K) counts, one row for each label and one column for each prediction; it may
+            lack the last classes.
         majority: accuracy of always predicting the most frequent class.
-        ranked: see `solver.calibration.ranking`; it may be of fewer classes.
+        ranked: scores of `solver.calibration.ranking`; they may lack the last classes.
     """
     # A head that was trained from a file, or loaded, has predicted nothing yet.
     missing = len(labels) - len(confusion)

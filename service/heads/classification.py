@@ -1,4 +1,4 @@
-"""A head of classes: the labels that it has met, a learner of their codes, and its score."""
+"""Classification head: known labels, a learner of their codes, and a prequential score."""
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any, Generic, NamedTuple, Self, TypeVar
@@ -43,7 +43,7 @@ class ClassificationView(NamedTuple):
 
     @property
     def classes(self) -> tuple[Label, ...]:
-        """The labels met, in the order in which they came."""
+        """The known labels, in the order in which they first came."""
         return self.head.classes
 
     @property
@@ -106,7 +106,7 @@ class ClassificationView(NamedTuple):
 
     @property
     def source(self) -> dict[str, Any]:
-        """The order of the decisions."""
+        """The labels, in the order of the columns of `decision`."""
         return {"classes": list(self.classes)}
 
     def predict(self, X: Matrix, inputs: HeadInputs = NO_INPUTS) -> Predictions:
@@ -116,7 +116,7 @@ class ClassificationView(NamedTuple):
         return self._predictions(self.head.predict(X, inputs))
 
     def chained(self, chain: Chain, bank: BankLearnerView, rows: HeadRows) -> Predictions:
-        """Return the predictions of a bank's head by its chain, for dense prepared rows."""
+        """Return predictions for dense prepared rows, by the chain of a bank's head."""
         return self._predictions(chained(chain, self.head._replace(learner=bank), rows))
 
     def _predictions(self, head_answer: HeadAnswer) -> Predictions:
@@ -152,7 +152,7 @@ class ClassificationView(NamedTuple):
 
     def cheapest(self, head_answer: HeadAnswer, costs: Costs) -> dict[str, Any]:
         """See `HeadView`."""
-        cost = _matrix(costs, self.classes)
+        cost = _cost_matrix(costs, self.classes)
         codes, expected = cheapest(self._probability(head_answer), cost)
         return {
             "prediction": [self.classes[code] for code in codes.tolist()],
@@ -171,9 +171,11 @@ class ClassificationView(NamedTuple):
 
 
 class ClassificationHead(Generic[L]):
-    """A learner of classes' codes, the classes' labels, and a prequential score.
+    """A learner of class codes, the labels of the classes, and a prequential score.
 
-    log_scores: whether the learner's scores are logarithms of probabilities.
+    Args:
+        learner: learns and predicts codes.
+        log_scores: whether the learner's scores are logarithms of probabilities.
     """
 
     def __init__(self, learner: L, *, log_scores: bool = False) -> None:
@@ -183,7 +185,7 @@ class ClassificationHead(Generic[L]):
 
     @property
     def classes(self) -> list[Label]:
-        """The labels met, in the order in which they came."""
+        """The known labels, in the order in which they first came."""
         return self._head.classes
 
     def meet(self, labels: Iterable[Label]) -> list[int]:
@@ -191,14 +193,14 @@ class ClassificationHead(Generic[L]):
         return self._head.meet(labels)
 
     def check(self, samples: Samples, drafted: set[LabelKey], most_classes: int) -> set[LabelKey]:
-        """Refuse rows that the learner cannot take, and too many labels; see `Head.check`."""
+        """Refuse rows that the learner cannot learn, and too many labels; see `Head.check`."""
         self.learner.check(samples.X)
         keys = set(map(key_of, set(samples.y)))
         new = keys.difference(self._head.numbers) | drafted
         if len(new) + len(self.classes) > most_classes:
             raise InvalidSamples(
-                f"the model would meet more than {most_classes} different labels; is y a number "
-                'to be regressed, not a class? A spec with "task": "regression" learns numbers'
+                f"more than {most_classes} distinct labels; if y is a number to be regressed, "
+                'create the model with "task": "regression"'
             )
         return new
 
@@ -214,9 +216,9 @@ class ClassificationHead(Generic[L]):
         weight: Weights = None,
         earlier_predictions: Sequence[Any] | None = None,
     ) -> Answers:
-        """Learn samples in order, each after it was predicted; the same live and in replay.
+        """Predict each sample, then learn it, in order; the same live and in replay.
 
-        The log loss leaves out rows with `earlier_predictions`, whose probabilities are not known.
+        The log loss leaves out rows with `earlier_predictions`: their probabilities are unknown.
         """
         head_answer, codes = self._head.learn(X, y, inputs, weight)
         predicted = head_answer.prediction
@@ -236,7 +238,7 @@ class ClassificationHead(Generic[L]):
         return np.array([code_of.get(key_of(label), -1) for label in predictions], np.int64)
 
     def passes(self, rows: HeadRows, y: list[Label], weight: Weights = None) -> "ClassPasses":
-        """Return passes over these samples, which are to be learned repeatedly."""
+        """Return an object that learns these samples repeatedly."""
         return ClassPasses(self, rows, y, weight)
 
     def date_changes(self, sequence: int) -> None:
@@ -245,29 +247,29 @@ class ClassificationHead(Generic[L]):
         self.learner.date(sequence)
 
     def keep_score(self, former: Self) -> None:
-        """Take over the score of a head that learned the same samples in another form."""
+        """Take over the score of the head that this one replaces; both learned the same samples."""
         self._score, self._head.calibration = former._score, former.calibration
         self.learner.keep_dates(former.learner)
 
     @property
     def calibration(self) -> ClassCalibration:
-        """The calibration of the head, from its predictions before learning."""
+        """The calibration, learned from predictions made before learning."""
         return self._head.calibration
 
     def view(self) -> ClassificationView:
-        """Return what predictions and descriptions read from now on."""
+        """Return an immutable view for predictions and descriptions."""
         view = self.learner.view()
         head = self._head.view(view)
         return ClassificationView(view, head, self._score.copy(), head.lacks)
 
     def state(self) -> tuple[dict[str, Any], dict[str, NDArray[Any]]]:
-        """Return plain data and arrays, from which `restore` goes on bit for bit."""
+        """Return plain data and arrays from which `restore` continues bit for bit."""
         plain, arrays = self.learner.state()
         arrays = arrays | with_calibration(self.calibration.state())
         return {"classes": list(self.classes), **plain, **self._score.state()}, arrays
 
     def restore(self, plain: Mapping[str, Any], arrays: Mapping[str, NDArray[Any]]) -> None:
-        """Take a state."""
+        """Restore what `state` returned."""
         self.meet(plain["classes"])
         self._score.restore(plain)
         self.calibration.restore(calibration_arrays(arrays))
@@ -287,11 +289,11 @@ class ClassPasses:
         self.score = Hits()
         self._head, self._X, self._labels, self._weight = head, rows.X, labels, weight
         self._relearn: Relearn = head.learner.relearning(len(labels), rows.codes)
-        self._new = len(labels)  # how many samples no pass has learned yet
+        self._new = len(labels)  # samples that no pass has learned yet
         self.standing: Callable[[], dict[str, Any]] = head.learner.standing
 
     def learn(self, part: NDArray[np.int64]) -> tuple[NDArray[Any], ...]:
-        """Learn the samples with these indices; return codes and predictions before."""
+        """Learn the samples with these indices; return their codes and the predictions before."""
         codes = np.array(self._head.meet(self._labels[i] for i in part), np.int64)
         weight = weights_of(self._weight, part)
         answer = self._relearn(part, take_rows(self._X, part), codes, weight)
@@ -302,25 +304,25 @@ class ClassPasses:
         return codes, answer.prediction
 
 
-def _matrix(costs: Costs, classes: Sequence[Label]) -> Float64Array:
-    """Return costs by codes: 0 for what is right, and 1 for a mistake without a cost.
+def _cost_matrix(costs: Costs, classes: Sequence[Label]) -> Float64Array:
+    """Return (K, K) costs by code: by default 0 for a correct prediction and 1 for a mistake.
 
-    Raises InvalidSamples for a label that was not met.
+    Raises InvalidSamples for an unknown label.
     """
-    place = {text_of(label): code for code, label in enumerate(classes)}
+    code_of = {text_of(label): code for code, label in enumerate(classes)}
     cost = 1.0 - np.eye(len(classes))
     for true, row in costs.items():
         for predicted, value in row.items():
             for label in (true, predicted):
-                if label not in place:
-                    met = ", ".join(list(place)[:10])
+                if label not in code_of:
+                    met = ", ".join(list(code_of)[:10])
                     refuse("/costs", f"{label[:40]!r} is no label that the model has met: {met}")
-            cost[place[true], place[predicted]] = value
+            cost[code_of[true], code_of[predicted]] = value
     return cost
 
 
 def _decisions(decision: Float64Array) -> list[Any]:
-    """Return decisions as plain data: None for NaN; of several classes, only those of the row."""
+    """Return decisions as plain data: None for NaN, lists without the classes that were unknown."""
     if decision.ndim == 1:
         return [None if value != value else value for value in decision.tolist()]
     rows = decision.tolist()

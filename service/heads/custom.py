@@ -1,7 +1,7 @@
-"""The custom head: a learner of another distribution, with the promises of all heads.
+"""The custom head: a learner from another Python distribution, run as a head.
 
-Each row is predicted before it is learned. A view holds the learner's arrays, as a file does, and
-makes a learner of them when the first prediction is asked for, in whatever process.
+Each row is predicted before it is learned. A view holds the learner's arrays, as a model file does,
+and restores a learner from them at its first prediction, in whatever process that happens.
 """
 
 from collections.abc import Mapping
@@ -39,30 +39,29 @@ from wolfstream.solver.stream.value_head import Values
 from wolfstream.solver.stream.votes import Answer, Decisions, Hints
 
 NAME: HeadName = "custom"
-# Probabilities of less count as this much.
+# Smaller probabilities are raised to this.
 LEAST_PROBABILITY = 1e-4
-# The features of sparse rows share this many columns.
+# Features of sparse rows are hashed to this many columns.
 SPARSE_COLUMNS = 4096
-# Half of the step by which a column of a prepared row is moved to see what it changes: half of the
-# column's standard deviation.
+# A secant moves a column by this much to either side, in units of its standard deviation.
 _HALF_STEP = 0.25
-# No prediction of others' code runs on the event loop.
+# So high that third-party code never predicts on the event loop.
 _COST = 1000 * COST_OF_ROW
 _PREFIX = "custom_"
 
 
 class _Origin(NamedTuple):
-    """What a learner is made with, besides the options of its spec."""
+    """What a learner is created from."""
 
     spec: CustomSpec
     regression: bool
     seed: int
 
     def new(self) -> GuardedLearner:
-        """Return a learner that has learned nothing. Raises Invalid, LearnerFailed."""
+        """Return a new learner. Raises Invalid, LearnerFailed."""
         name, options = self.spec.learner, deepcopy(self.spec.options)
-        made = partial(learner_class(name), options, regression=self.regression, seed=self.seed)
-        return GuardedLearner(name, made)
+        create = partial(learner_class(name), options, regression=self.regression, seed=self.seed)
+        return GuardedLearner(name, create)
 
 
 @dataclass(frozen=True, eq=False)
@@ -70,11 +69,11 @@ class CustomView:
     """An immutable view of a learner.
 
     Attributes:
-        learner: name of its entry point.
-        options, regression, seed: that it is made with.
-        classes: how many it has learned; 0 of numbers.
-        samples: how many it has learned.
-        arrays: its state.
+        learner: the name of its entry point.
+        options, regression, seed: the arguments that it is created with.
+        classes: the number of classes learned; 0 for regression.
+        samples: the number of samples learned.
+        arrays: the learner's state.
     """
 
     learner: str
@@ -102,11 +101,11 @@ class CustomView:
 
     @property
     def learners(self) -> list[dict[str, Any]]:
-        """Nothing: it is a single learner."""
+        """An empty list: the head has a single learner."""
         return []
 
     def predict(self, X: Matrix, _: Hints) -> Answer:
-        """Return codes or values, and decisions, of finite rows. Raises ServerFailed."""
+        """Return codes or values, and decisions, for finite rows. Raises ServerFailed."""
         with _LOCK:
             restored = _RESTORED.setdefault(self, _Restored())
         try:
@@ -124,10 +123,10 @@ class CustomView:
         return learner
 
     def pulls(self, _: Matrix, wanted: int, other: int) -> None:
-        """Return None: it has no members that are known."""
+        """Return None: the members of a custom learner, if any, are unknown."""
 
     def gradient(self, x: Float64Array, direction: Float64Array, hints: Hints) -> Gradient:
-        """Return secants instead: nothing is known of the learner but its predictions.
+        """Return secants in place of a gradient: only the learner's predictions are known.
 
         Each column is moved by a quarter of its standard deviation to either side.
         """
@@ -147,14 +146,14 @@ class CustomView:
 
 
 class _Restored:
-    """The learner of a view, for one thread at a time; None before the first prediction."""
+    """A view's learner, used by one thread at a time."""
 
     def __init__(self) -> None:
-        self.lock = Lock()
-        self.learner: GuardedLearner | None = None
+        self.lock = Lock()  # held while the learner is restored or predicts
+        self.learner: GuardedLearner | None = None  # None before the first prediction
 
 
-# Of views that were asked for predictions, as long as the views live. _LOCK guards the dictionary.
+# view -> its learner, once it has predicted, for as long as the view lives. _LOCK guards it.
 _RESTORED: WeakKeyDictionary[CustomView, _Restored] = WeakKeyDictionary()
 _LOCK = Lock()
 
@@ -169,29 +168,29 @@ class CustomOnlineLearner(WithoutMembers):
         self._origin = _Origin(spec.custom, spec.task == "regression", spec.seed)
         try:
             self._learner = self._origin.new()
-        except LearnerFailed as failure:  # code of others, and options of anybody
+        except LearnerFailed as failure:  # third-party code, and options from a client
             detail = str(failure)
             raise Invalid(detail, [{"pointer": "/custom/options", "detail": detail}]) from None
         self._classes = self._samples = 0
-        # Its state as of the last sample, which views share and nobody changes.
+        # The learner's state after the last sample. Views share it; it is never changed in place.
         self._arrays: dict[str, NDArray[Any]] = {}
-        # Samples and bytes when the learner's memory was last looked at; None before that.
+        # Samples and bytes when the learner's memory was last measured; None before that.
         self._measured: tuple[int, int] | None = None
-        # The most that a sample has added to the learner's memory, on average between two looks.
+        # The largest average growth in bytes per sample between two measurements.
         self._sample_bytes = 0.0
 
     def check(self, rows: Rows) -> None:
         """Accept all finite rows."""
 
     def growth(self, batch: Batch) -> int:
-        """Return the bytes that samples add if each adds as much as any has so far, on average."""
+        """Return the bytes that samples add at the largest growth per sample measured so far."""
         return int(batch.rows * self._sample_bytes)
 
     def meet(self, label: Label) -> None:
-        """Do nothing: the first sample of a class is enough."""
+        """Do nothing: a learner meets a class with its first sample."""
 
     def absorb(self, X: Matrix, y: NDArray[Any], _: Hints, weight: Weights) -> list[Answer]:
-        """Predict each row, then learn it. Raises LearnerFailed, also if it has no state."""
+        """Predict each row, then learn it. Raises LearnerFailed, also if `state` fails."""
         rows, weights, learner = dense_rows(X), as_numbers(weight, len(y)), self._learner
         total = 0 if self._origin.regression else max(self._classes, int(y.max(initial=-1)) + 1)
         answers: list[Answer] = []
@@ -213,7 +212,7 @@ class CustomOnlineLearner(WithoutMembers):
         return [Decisions(prediction, decision)]
 
     def view(self) -> CustomView:
-        """Return a view of the learner as it is now."""
+        """Return an immutable view of the learner."""
         (spec, regression, seed), arrays = self._origin, self._arrays
         return CustomView(
             spec.learner, spec.options, regression, seed, self._classes, self._samples, arrays
@@ -228,12 +227,12 @@ class CustomOnlineLearner(WithoutMembers):
         self._measured = self._samples, n_bytes
 
     def state(self) -> tuple[dict[str, Any], dict[str, NDArray[Any]]]:
-        """Return plain data and arrays, from which `restore` goes on bit for bit."""
+        """Return plain data and arrays from which `restore` continues bit for bit."""
         arrays = {f"{_PREFIX}{name}": array for name, array in self._arrays.items()}
         return {"class_count": self._classes, "samples": self._samples}, arrays
 
     def restore(self, plain: Mapping[str, Any], arrays: Mapping[str, NDArray[Any]]) -> None:
-        """Take a state."""
+        """Restore what `state` returned."""
         self._classes, self._samples = plain["class_count"], plain["samples"]
         if self._samples:
             self._learner.restore(_own(arrays))
@@ -252,20 +251,20 @@ def dense_rows(X: Matrix) -> Float64Array:
 
 
 def _nothing(classes: int, *, regression: bool) -> Answer:
-    """Return the answer about one row before the first sample."""
+    """Return the answer for a row before the first sample: no prediction."""
     if regression:
         return Values(np.array([np.nan]))
     return Decisions(np.array([-1]), _decision(np.full((1, classes), np.nan)))
 
 
 def _answer(learner: GuardedLearner, X: Float64Array, classes: int, total: int) -> Answer:
-    """Return a learner's answer about rows.
+    """Return a learner's predictions for rows.
 
     Args:
-        learner: that has learned a sample.
+        learner: a learner that has learned at least one sample.
         X: rows, (n, d).
-        classes: how many it has learned; 0 of numbers.
-        total: how many classes the answer is about.
+        classes: the number of classes that it has learned; 0 for regression.
+        total: the number of classes to answer for; those not learned yet get the least score.
     """
     answer = learner.predict(X, classes)
     if not classes:
@@ -277,7 +276,7 @@ def _answer(learner: GuardedLearner, X: Float64Array, classes: int, total: int) 
 
 
 def _decision(scores: Float64Array) -> Float64Array:
-    """Return decisions about rows, given (n, K) scores of the classes."""
+    """Return the decisions for (n, K) scores of the classes."""
     if scores.shape[1] == 2:
         return np.asarray(scores[:, 1] - scores[:, 0])
     return scores[:, 0] if scores.shape[1] == 1 else scores
@@ -288,7 +287,7 @@ def _n_bytes(arrays: Mapping[str, NDArray[Any]]) -> int:
 
 
 def _own(arrays: Mapping[str, NDArray[Any]]) -> dict[str, NDArray[Any]]:
-    """Return the learner's arrays by their own names."""
+    """Return the learner's arrays under the names that the learner gave them."""
     return {
         name.removeprefix(_PREFIX): array
         for name, array in arrays.items()
@@ -303,7 +302,7 @@ def _build(spec: ModelSpec) -> ClassificationHead[CustomOnlineLearner] | Regress
 def _check_saved(
     head: ClassificationHead[CustomOnlineLearner] | RegressionHead, saved: SavedHead
 ) -> None:
-    """Check what of a saved head is not the learner's own; that may refuse its arrays itself."""
+    """Check the counts of a saved head, then let the learner check its own arrays."""
     classes, samples = saved.plain["class_count"], saved.plain["samples"]
     most = saved.n_classes or 0
     if type(classes) is not int or not 0 <= classes <= most:
@@ -314,7 +313,7 @@ def _check_saved(
         assert isinstance(head.learner, CustomOnlineLearner)
         try:
             head.learner.restore(saved.plain, saved.arrays)
-        except LearnerFailed as failure:  # code of others, and arrays of anybody
+        except LearnerFailed as failure:  # third-party code, and arrays from a client
             raise WrongArrays(f"its custom head cannot be restored: {failure}") from None
 
 

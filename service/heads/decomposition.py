@@ -20,9 +20,9 @@ from wolfstream.solver.semiparametric.regression import (
 )
 from wolfstream.solver.semiparametric.view import SemiparametricView, view_of, view_to_arrays
 
-# For kernel rows of a refit. For a window of 2,000 samples all of them take an eighth of it.
+# Cache of kernel rows during a refit; all rows of a window of 2,000 samples take an eighth of it.
 _CACHE_BYTES = 1 << 28
-# A window of 5,000 samples takes 3,000 steps, in half a second. A fit that needs more is given up.
+# A fit that needs more steps fails. A window of 5,000 samples takes 3,000, in half a second.
 MOST_STEPS = 1_000_000
 
 
@@ -30,11 +30,11 @@ def fit_window(window: Window, job: str | None, observe: Observe) -> Fit:
     """Solve P3's problem over a window.
 
     Args:
-        window: of samples.
+        window: the samples.
         job: the id of the refit; None without a server.
-        observe: called with the solver's progress; may raise to stop it.
+        observe: called with the solver's progress; may raise to stop the solver.
 
-    Raises RefitFailed, and what `observe` raises.
+    Raises RefitFailed, and whatever `observe` raises.
     """
     semiparametric = window.spec.semiparametric
     assert semiparametric is not None
@@ -59,7 +59,7 @@ def fit_window(window: Window, job: str | None, observe: Observe) -> Fit:
         observe(Progress(now.iteration, now.violation, semiparametric.tol))
 
     try:
-        with np.errstate(over="ignore", invalid="ignore"):  # `watch` looks for the results
+        with np.errstate(over="ignore", invalid="ignore"):  # `watch` checks for overflow
             Psi = training_matrix(bases, window.X)
             solution = solve_semiparametric(
                 window.X, window.y, Psi, settings, watch, weight=window.weight
@@ -82,9 +82,9 @@ def fit_of(view: SemiparametricView, samples: int, kkt_violation: float, n_iter:
 
     Args:
         view: the fitted function.
-        samples: how many it was fitted to.
-        kkt_violation: of the solution, in units of y.
-        n_iter: the solver's steps.
+        samples: the number of samples that it was fitted to.
+        kkt_violation: the KKT violation of the solution, in units of y.
+        n_iter: the number of solver steps.
 
     Raises ValueError for a basis that is a Python function.
     """

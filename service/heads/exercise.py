@@ -1,7 +1,7 @@
-"""Runs everything that a request can make a head do, so that it is compiled beforehand.
+"""Runs all code that a request can make a head run, to compile it beforehand.
 
-There are few samples, so that the set stays small, but enough that landmarks are frozen. One row is
-so far from the others that its distances have to be computed from differences.
+Samples are few, to keep the set small, but enough for landmarks to freeze. One row is so far from
+the others that its distances are computed from differences.
 """
 
 from collections.abc import Callable
@@ -27,7 +27,7 @@ def rows_to_learn() -> Float64Array:
 
 
 def rows_of_kind(sparse: bool) -> Matrix:
-    """Return these rows as a head gets them, from arrays or from named numbers."""
+    """Return the rows of `rows_to_learn` as a head gets them, from arrays or named numbers."""
     X = rows_to_learn()
     if not sparse:
         return X
@@ -36,7 +36,7 @@ def rows_of_kind(sparse: bool) -> Matrix:
 
 
 def exercise(build: Callable[[ModelSpec], Head], spec: ModelSpec, sparse: bool) -> None:
-    """Learn, predict, save and restore a little, with rows of one kind."""
+    """Learn, predict, save and restore, with dense or sparse rows."""
     y = TASKS[spec.task].example(len(rows_to_learn()), ["a", "b", "c"])
     _use(build(spec), build(spec), rows_of_kind(sparse), y)
 

@@ -1,4 +1,4 @@
-"""Fits: the results of refits on a window of samples, and their records in the log."""
+"""Fits, the results of refits on a window of samples, and their records in the log."""
 
 from collections.abc import Callable
 from typing import Any, NamedTuple
@@ -17,13 +17,13 @@ class Window(NamedTuple):
     """Samples to be fitted, oldest first.
 
     Attributes:
-        head: that will serve the fit.
-        sequence: of the model when these were its most recent samples.
+        head: the head that the fit is for.
+        sequence: the model's sequence when these were its most recent samples.
         X: rows, (n, d).
         y: targets, (n,).
-        spec: of the model.
-        epoch: of the model then.
-        weight: of each sample, (n,); None if all are 1.
+        spec: the model's spec.
+        epoch: the model's epoch at that sequence.
+        weight: the weight of each sample, (n,); None if all are 1.
     """
 
     head: HeadName
@@ -36,7 +36,7 @@ class Window(NamedTuple):
 
 
 class Progress(NamedTuple):
-    """The progress of a solver, which ends once the violation is at most `tol`."""
+    """The progress of a solver, which stops once the violation is at most `tol`."""
 
     iteration: int
     kkt_violation: float
@@ -60,7 +60,7 @@ class Fit(NamedTuple):
 
 
 def fit_to_record(fit: Fit) -> bytes:
-    """Return a record of the log: [plain, model, [name, dtype, shape, bytes] of each array]."""
+    """Return a log record: [plain, model, [name, dtype, shape, bytes] of each array]."""
     arrays = [
         [name, array.dtype.str, list(array.shape), array.tobytes()]
         for name, array in fit.arrays.items()
@@ -72,7 +72,7 @@ def fit_to_record(fit: Fit) -> bytes:
 def fit_from_record(record: bytes) -> Fit:
     """Invert `fit_to_record`."""
     plain, model, arrays = msgpack.unpackb(record)
-    # Copied, because compiled code would be compiled again for read-only arrays.
+    # Copied, because numba would compile its functions again for read-only arrays.
     return Fit(
         plain,
         model,

@@ -1,8 +1,8 @@
-"""The boundary to learners of others: whatever they do, the process and other heads go on.
+"""Isolates third-party learners: their failures do not stop the process or other heads.
 
-They are given copies, which they may keep and change. What they return is checked and copied. What
-they raise, exits included, becomes a `LearnerFailed` with a short text. It bounds neither their
-time nor their memory: an operator who permits a learner trusts it with both.
+They get copies, which they may keep and change. What they return is checked and copied. Whatever
+they raise, including SystemExit, becomes a `LearnerFailed` with a short text. Neither their time
+nor their memory is bounded: an operator who permits a learner trusts it with both.
 """
 
 from collections.abc import Callable, Iterator, Mapping
@@ -22,14 +22,16 @@ _LONGEST_NAME = 200
 
 
 class LearnerFailed(Exception):
-    """The code of a learner of others failed; the message names the learner."""
+    """The code of a third-party learner failed; the message names the learner."""
 
 
 @contextmanager
-def code_of_others(learner: str, failed: str = "failed") -> Iterator[None]:
-    """Run code of others. Raises LearnerFailed for all that it raises but KeyboardInterrupt.
+def third_party_code(learner: str, failed: str = "failed") -> Iterator[None]:
+    """Turn all exceptions except KeyboardInterrupt into LearnerFailed.
 
-    failed: what the message says of the learner.
+    Args:
+        learner: the name of the learner whose code runs.
+        failed: what the message says about the learner.
     """
     try:
         yield
@@ -40,54 +42,52 @@ def code_of_others(learner: str, failed: str = "failed") -> Iterator[None]:
 
 
 class GuardedLearner:
-    """A learner of others. Each method raises LearnerFailed."""
+    """A third-party learner. Each method raises LearnerFailed."""
 
     def __init__(self, name: str, make: Callable[[], CustomLearner]) -> None:
         self._name = name
-        with code_of_others(name, "does not take these options"):
+        with third_party_code(name, "does not take these options"):
             self._learner = make()
 
     def learn(self, X: Float64Array, y: NDArray[Any], weight: Float64Array) -> None:
         """See `CustomLearner`."""
-        with code_of_others(self._name):
+        with third_party_code(self._name):
             self._learner.learn(X.copy(), y.copy(), weight.copy())
 
     def predict(self, X: Float64Array, classes: int) -> Float64Array:
-        """Return (n, classes) probabilities, or (n,) numbers if there are no classes.
+        """Return (n, classes) probabilities or, if `classes` is 0, (n,) numbers.
 
-        What is not finite, or no number that can be a target, is NaN.
+        Values that are not finite or exceed the largest target are replaced by NaN.
         """
-        with code_of_others(self._name):
+        with third_party_code(self._name):
             answer = np.array(self._learner.predict(X.copy()), np.float64)
             wanted = (len(X), classes) if classes else (len(X),)
             if answer.shape != wanted:
-                raise ValueError(
-                    f"it predicts an array of shape {answer.shape}, where {wanted} is needed"
-                )
+                raise ValueError(f"its predictions have shape {answer.shape}, expected {wanted}")
         return np.where(np.abs(answer) <= LARGEST_TARGET, answer, np.nan)
 
     def state(self) -> dict[str, NDArray[Any]]:
-        """Return copies of its arrays, which a model file can have."""
-        with code_of_others(self._name):
+        """Return copies of its arrays, checked to be fit for a model file."""
+        with third_party_code(self._name):
             return {_checked_name(name): _numbers(name, a) for name, a in self._items()}
 
     def _items(self) -> Any:
         state = self._learner.state()
         if not isinstance(state, Mapping):
-            raise TypeError(f"its state is no dictionary, but of type {type(state).__name__}")
+            raise TypeError(f"its state is a {type(state).__name__}, not a dictionary")
         return state.items()
 
     def restore(self, arrays: Mapping[str, NDArray[Any]]) -> None:
         """See `CustomLearner`."""
-        with code_of_others(self._name):
+        with third_party_code(self._name):
             self._learner.restore({name: array.copy() for name, array in arrays.items()})
 
 
 def _checked_name(name: Any) -> str:
     if not isinstance(name, str) or not name.isprintable() or len(name) > _LONGEST_NAME:
         raise ValueError(
-            f"its state has an array named {ascii(name)[:_LONGEST_NAME]}: names are printable "
-            f"texts of at most {_LONGEST_NAME} characters"
+            f"its state has an array named {ascii(name)[:_LONGEST_NAME]}: names must be printable "
+            f"strings of at most {_LONGEST_NAME} characters"
         )
     return name
 
@@ -103,7 +103,7 @@ def _numbers(name: str, array: Any) -> NDArray[Any]:
 def _text_of(error: BaseException) -> str:
     try:
         text = str(error)
-    except Exception:  # its text is code of others, too
+    except Exception:  # __str__ is third-party code, too
         text = ""
     text = visible(text[:_LONGEST_TEXT])[:_LONGEST_TEXT]
     return f"{type(error).__name__}: {text}" if text else type(error).__name__

@@ -1,4 +1,4 @@
-"""Prequential scores of classes, beside those of two rules that use no features."""
+"""Prequential scores of classes, and of two baselines that use no features."""
 
 import math
 from collections import Counter
@@ -12,9 +12,9 @@ from wolfstream.service.heads.changes import Changes
 from wolfstream.service.heads.recent import LENGTH, RecentColumns
 from wolfstream.solver.arrays import Float64Array
 
-# The log loss takes this as the least probability, also for a class that was not known yet.
+# The log loss raises smaller probabilities to this, also those of classes not known yet.
 _LEAST_PROBABILITY = 1e-15
-# A class may be a mistake if it came at most this often, and in at most one sample of so many.
+# A class may be a typing mistake if it came at most 5 times, and in at most 1 of 200 samples.
 _HANDFUL, _MANY = 5, 200
 _NAMES = (
     "accuracy",
@@ -30,11 +30,13 @@ class Tally:
     """Judged samples by label and prediction.
 
     Attributes:
-        confusion: (K, K), how often each class was the label (rows) and the prediction (columns).
-        labels, guesses: the sums of its rows, and of its columns.
-        samples: their number.
-        right: how many were predicted right.
-        rules: how often "the label before" was right, and "the most frequent label so far".
+        confusion: (K, K) counts, one row for each label and one column for each prediction.
+        labels: the sum of each row.
+        guesses: the sum of each column.
+        samples: the number of samples.
+        right: the number of correct predictions.
+        rules: how often the baselines "the label before" and "the most frequent label so far" were
+            correct.
     """
 
     def __init__(self, confusion: NDArray[np.int64] | None = None) -> None:
@@ -45,14 +47,14 @@ class Tally:
         self.rules = [0, 0]
 
     def meet(self, classes: int) -> None:
-        """Make room for this many classes."""
+        """Grow to `classes` classes."""
         if (more := classes - len(self.confusion)) > 0:
             self.confusion = np.pad(self.confusion, (0, more))
             self.labels += [0] * more
             self.guesses += [0] * more
 
     def add(self, judged: Mapping[tuple[float, ...], int], sign: int = 1) -> None:
-        """Count samples by the first four columns of `Hits`; with sign -1, stop counting them."""
+        """Count samples, given by the first four columns of `Hits`; with sign -1, subtract them."""
         confusion, rules = self.confusion, self.rules
         for (label_code, guess_code, last, majority), count in judged.items():
             n, code, guess = sign * count, int(label_code), int(guess_code)
@@ -84,30 +86,29 @@ class Hits:
         kappa_temporal  (p_o - p_l) / (1 - p_l); p_l is the accuracy of "the label before again"
                         (Bifet et al. 2013)
         log_loss        -mean log p of the true label, where the head has probabilities
-        majority_accuracy    accuracy of "the most frequent label so far"; of equally frequent ones,
-                             the one that was so first
+        majority_accuracy    accuracy of "the most frequent label so far"; among equally frequent
+                             labels, the first to become so
         last_label_accuracy  p_l
 
-    A few numbers for each pair of classes are stored, however long the stream is.
+    The memory depends on the number of classes, not on the length of the stream.
 
     Attributes:
-        changes: of the error rate.
+        changes: detects changes of the error rate.
     """
 
     def __init__(self) -> None:
         self._log_loss = 0.0  # the sum over judged samples
-        self._lossy = 0  # how many of these have one
+        self._lossy = 0  # judged samples that have a log loss
         self._met: list[int] = []  # how often each class came, judged or not
-        self._last = self._majority = -1  # code of the last, and of the most frequent label
+        self._last = self._majority = -1  # codes of the last and of the most frequent label
         self.changes = Changes()
-        # Columns: label, prediction, whether the label before was right, whether the most frequent
-        # one was, log loss.
+        # Columns: label, prediction, whether each baseline was correct, log loss.
         self._recent = RecentColumns(5)
         self._overall_tally, self._recent_tally = Tally(), Tally()
 
     @property
     def judged(self) -> int:
-        """The number of predictions that were judged."""
+        """The number of judged predictions."""
         return self._overall_tally.samples
 
     def count(
@@ -116,12 +117,14 @@ class Hits:
         predicted: NDArray[np.int64],
         probability: Float64Array | None = None,
     ) -> None:
-        """Count labels and their predictions, one after another, so that sums have the same bits.
+        """Count labels and their predictions.
+
+        They are added one by one, so sums have the same bits however samples are grouped.
 
         Args:
-            codes: of the labels, (n,).
-            predicted: codes, (n,); -1 for no prediction.
-            probability: of each class, (n, K), if the head has them.
+            codes: the labels' codes, (n,).
+            predicted: the predicted codes, (n,); -1 for no prediction.
+            probability: probabilities of the classes, (n, K), if the head has them.
         """
         labels, guesses = codes.tolist(), predicted.tolist()
         self._meet(max([-1, *labels, *guesses]) + 1)
@@ -159,9 +162,9 @@ class Hits:
         self._recent_tally.meet(classes)
 
     def to_dict(self) -> dict[str, Any]:
-        """Return the scores as plain data; None where there is nothing to tell.
+        """Return the scores as plain data; None for a score that is undefined.
 
-        kappa is None if p_e is 1, as if all samples are of one class, and kappa_temporal if p_l is.
+        kappa is None if p_e is 1, as when all samples are of one class; kappa_temporal if p_l is 1.
         """
         losses = self._recent.columns()[4]
         lossy = losses[~np.isnan(losses)]
@@ -176,7 +179,7 @@ class Hits:
         }
 
     def tallies(self) -> dict[str, Tally]:
-        """Return the counts of the last judged samples, and of all; to be read only."""
+        """Return the counts of the last judged samples and of all; do not modify them."""
         return {"recent": self._recent_tally, "overall": self._overall_tally}
 
     def latest(self, n: int) -> list[tuple[int, int]]:
@@ -186,11 +189,11 @@ class Hits:
 
     @property
     def met(self) -> Sequence[int]:
-        """How often each class came, judged or not; to be read only."""
+        """How often each class came, judged or not; do not modify it."""
         return self._met
 
     def rare(self) -> list[int]:
-        """Return the classes that came a handful of times among very many samples."""
+        """Return the codes of classes so rare that they may be typing mistakes."""
         met = self._met
         total = sum(met)
         return [k for k, n in enumerate(met) if 0 < n <= _HANDFUL and n * _MANY <= total]
@@ -206,7 +209,7 @@ class Hits:
         return other
 
     def state(self) -> dict[str, Any]:
-        """Return plain data for `restore`, copied; JSON keeps every bit of a number."""
+        """Return a copy as plain data for `restore`; JSON keeps every bit of a number."""
         tally = self._overall_tally
         return {
             "confusion": tally.confusion.tolist(),
@@ -218,7 +221,7 @@ class Hits:
         }
 
     def restore(self, plain: Mapping[str, Any]) -> None:
-        """Take a state."""
+        """Restore what `state` returned."""
         self._met = list(plain["met"])
         classes = len(self._met)
         confusion = np.array(plain["confusion"], np.int64).reshape(classes, classes)
@@ -238,13 +241,13 @@ def _counted(columns: Float64Array) -> Counter[tuple[float, ...]]:
 def kappa(labels: Sequence[int], predicted: Sequence[int], correct: int) -> float | None:
     """Return Cohen's kappa.
 
-    With n = sum(labels) and c = sum(labels_k predicted_k) it is (n correct - c) / (n^2 - c), in
-    whole numbers until the division. None if all samples are of one class, or n is zero.
+    With n = sum(labels) and c = sum(labels_k predicted_k) it is (n correct - c) / (n^2 - c),
+    exact until the division. None if all samples are of one class, or there are none.
 
     Args:
         labels: how often each class was the label, (K,).
         predicted: how often each class was predicted, (K,).
-        correct: how many predictions were right.
+        correct: the number of correct predictions.
     """
     n = sum(labels)
     chance = sum(a * b for a, b in zip(labels, predicted, strict=True))

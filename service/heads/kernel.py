@@ -1,4 +1,4 @@
-"""A spec's kernel for the solvers, with gamma by the rule for "auto", and bounds on rows."""
+"""The solvers' kernel for a spec, with the rule for a gamma of "auto", and bounds on rows."""
 
 import math
 
@@ -20,7 +20,7 @@ _LARGEST_SQUARE_NORM_AT_FIRST = 1e12
 
 
 def kernel_with(spec: KernelSpec, gamma: float) -> Kernel:
-    """Return the solver's kernel; `gamma` is used where the spec says "auto"."""
+    """Return the solver's kernel; `gamma` replaces "auto"."""
     if isinstance(spec, LinearSpec):
         return Kernel("linear")
     if spec.gamma != "auto":
@@ -43,7 +43,9 @@ def estimated_gamma(kernel_type: str, X: Matrix) -> float:
 def square_norm_limit(spec: KernelSpec, gamma: float | None = None) -> float:
     """Return the largest ||x||^2 of a row whose kernel values do not overflow.
 
-    gamma: the estimate for "auto"; None before there is one.
+    Args:
+        spec: the kernel.
+        gamma: the estimate that replaces "auto"; None before there is one.
     """
     if isinstance(spec, PolynomialSpec) and has_auto_gamma(spec) and gamma is None:
         return _LARGEST_SQUARE_NORM_AT_FIRST
@@ -58,8 +60,8 @@ def kernel_limit(kernel: Kernel) -> float:
 def stored_norm_limit(spec: ModelSpec) -> float:
     """Return the largest ||x||^2 of a row that a model of this spec can have learned.
 
-    Prepared rows are bounded whatever the kernel is, and an estimated gamma suits its rows. So only
-    a gamma of the spec sets another limit.
+    Prepared rows are bounded for any kernel, and an estimated gamma suits its rows. So only a gamma
+    set in the spec lowers the limit.
     """
     if spec.prepare is not None or has_auto_gamma(spec.kernel):
         return LARGEST_VALUE
@@ -68,12 +70,12 @@ def stored_norm_limit(spec: ModelSpec) -> float:
 
 def check_norms(rows: Rows | SparseRows, limit: float) -> None:
     """Raise InvalidSamples for rows whose ||x||^2 exceeds the limit of the model's kernel."""
-    # Usually the sum over all rows is below the limit, so that no row has to be looked at.
+    # Usually the sum over all rows is within the limit, so no row needs a check of its own.
     if isinstance(rows, np.ndarray) and np.vdot(rows, rows) <= limit:
         return
     wrong = np.flatnonzero(~(square_norms(rows) <= limit))
     if len(wrong):
-        detail = f"its norm exceeds {limit**0.5:.3g}, the most this kernel can hold"
+        detail = f"its norm exceeds {limit**0.5:.3g}, the largest that this kernel allows"
         errors: list[SampleError] = [
             {"row": int(i), "pointer": f"/x/{i}", "detail": detail} for i in wrong[:MOST_ERRORS]
         ]

@@ -1,4 +1,4 @@
-"""A kind of head as data: which calls teach it, what it can do, how its results are shown.
+"""A kind of head as data: the calls that teach it, its abilities, and how results are shown.
 
 `heads.kinds` lists all kinds.
 """
@@ -29,27 +29,27 @@ Exercise: TypeAlias = Callable[[ModelSpec, bool], None]
 
 
 class Passes(Protocol):
-    """Repeated learning of the same samples, without a server."""
+    """Repeatedly learns the same samples, without a server."""
 
     @property
     def score(self) -> Score:
         """A score that has counted nothing yet."""
 
     def learn(self, part: NDArray[np.int64]) -> tuple[NDArray[Any], ...]:
-        """Learn the samples with these indices; return what the score counts, labels first."""
+        """Learn the samples with these indices; return the arguments of `score.count`."""
 
     def standing(self) -> dict[str, Any]:
-        """Return `objective`, `gap` and what the gap is over; {} if there is no objective."""
+        """Return `objective`, `gap` and `gap_over`; {} if there is no objective."""
 
 
 class TrainingChoice(NamedTuple):
-    """What `wolfstream train` was asked for; a head makes its part of the spec from it.
+    """The options of `wolfstream train`, from which a head makes its part of the spec.
 
     Attributes:
-        algorithm: to train with.
-        options: those of `spec.heads.HEAD_OPTIONS` that have a value, except class weights.
-        weights: of classes, as the spec has them.
-        tol: at which a solver may end.
+        algorithm: the solver's name.
+        options: the given options of `spec.heads.HEAD_OPTIONS`, except class weights.
+        weights: class weights, as in a spec.
+        tol: the tolerance at which a solver may stop.
         samples: the number of samples.
     """
 
@@ -67,7 +67,7 @@ class Refitting(Generic[H]):
     Attributes:
         window: returns copies of the window's rows, targets and weights, oldest first.
         solve: fits a window, on any thread, for the job with this id (None without a server).
-        adopt: serves a fit from now on.
+        adopt: makes the head predict with a fit from now on.
     """
 
     window: Callable[[H], tuple[Float64Array, Float64Array, Weights]]
@@ -79,9 +79,9 @@ class PairsProblem(NamedTuple):
     """What a batch solver gets besides the rows.
 
     Attributes:
-        kernel: of the spec.
-        codes: of each row's class, (n,).
-        ridge: of each row, (n,).
+        kernel: the spec's kernel.
+        codes: the code of each row's class, (n,).
+        ridge: the ridge of each row, (n,).
     """
 
     kernel: Kernel
@@ -94,11 +94,11 @@ class Pairs(Generic[H]):
     """How a head takes over the solution of a batch solver.
 
     Attributes:
-        problem: of all labels, which the head meets.
+        problem: makes the solver's problem from all labels, which the head then knows.
         most: bound on the support vectors.
         spec_with: returns the spec with room for this many support vectors; the last argument is
-            the bound that was asked for, if any.
-        adopt: takes over the support vectors, their codes and weights, into a new head.
+            the requested bound, if any.
+        adopt: gives a new head the classes, and the support vectors with their codes and weights.
     """
 
     problem: Callable[[H, list[Label]], PairsProblem]
@@ -112,28 +112,28 @@ class Kind(Generic[H]):
     """One kind of head.
 
     Attributes:
-        name: of the head in a spec.
-        build: returns a new head, as the spec asks for it.
-        calls: the learning calls whose entries and responses name it.
-        learns_all: whether samples of the other calls teach it, too.
-        listens: whether it gets the other heads' votes, and the rows' texts.
+        name: the head's name in a spec.
+        build: returns a new head for a spec.
+        calls: the learning calls whose log entries and responses name it.
+        learns_all: whether it also learns the samples of the other calls.
+        listens: whether it gets the other heads' votes and the rows' texts.
         prepared: whether it needs prepared rows.
-        specs: models that, together, reach all code that this kind compiles.
-        exercises: name -> compiles a part of that code for one of these specs, on dense or on
-            sparse rows. Parts can be compiled side by side; the longest comes first.
-        later: the same for code that only some data reach: no start and no request waits for it.
-        code: what of a spec decides which compiled code its head runs.
-        check_saved: raises WrongArrays unless what a saved head has fits together, given a new head
-            of the spec. That all are arrays of numbers was checked before.
-        numbers: bounds on what its saved arrays hold, without its calibration; None if its learner
-            judges that itself.
-        spec_part: its part of the spec for `wolfstream train`.
-        reported: the fields of its description that a report of training has.
-        outcome: a report's result, in a phrase.
-        summary: a report's result, in a few lines.
-        passes, pairs, refitting: how it is trained in these ways; None if it is not.
-        beside: what its view says of rows beside another head's prediction, in a column of its
-            name; None for a head that predicts. A head that has it predicts nothing.
+        specs: yields models that, together, run all code that this kind compiles.
+        exercises: name -> function that compiles a part of that code for one of these specs, on
+            dense or sparse rows. Parts can be compiled in parallel; the longest comes first.
+        later: the same for code that only some data need: no start and no request waits for it.
+        code: returns what the head's compiled code depends on in a spec.
+        check_saved: raises WrongArrays unless the parts of a saved head are consistent, given a new
+            head of the spec. All are known to be arrays of numbers.
+        numbers: bounds on the saved arrays, without the calibration; None if the learner checks
+            them itself.
+        spec_part: returns its part of the spec for `wolfstream train`.
+        reported: the fields of its description that a training report has.
+        outcome: returns a report's result in a phrase.
+        summary: returns a report's result in a few lines.
+        passes, pairs, refitting: how it is trained in these ways; None if it cannot be.
+        beside: returns a column about rows, shown under its name beside another head's
+            predictions. A head that has it predicts nothing; None for one that predicts.
     """
 
     name: HeadName

@@ -1,4 +1,4 @@
-"""The kinds of heads, and what a model's heads are to each other.
+"""The kinds of heads, and which heads of a model learn, listen and predict.
 
 A new kind is a module with a `KIND`, a part of the spec of the same name, and a line in `KINDS`.
 """
@@ -26,18 +26,18 @@ KINDS: dict[HeadName, Kind[Any]] = {
 
 # The heads that get the votes of the others.
 LISTENERS = frozenset(name for name, kind in KINDS.items() if kind.listens)
-# The heads that do not predict, but add a column of their own.
+# The heads that do not predict but add a column of their own.
 BESIDE = frozenset(name for name, kind in KINDS.items() if kind.beside)
 
 
 def build(name: HeadName, spec: ModelSpec) -> Head:
-    """Return a new head, as the spec asks for it."""
+    """Return a new head for a spec."""
     head: Head = KINDS[name].build(spec)
     return head
 
 
 def head_of_call(spec: ModelSpec, call: LearningCall) -> HeadName:
-    """Return the head that a learning call's entries and responses name; a spec may lack it."""
+    """Return the head that a learning call's log entries and responses name; a spec may lack it."""
     heads = [name for name, kind in KINDS.items() if call in kind.calls]
     return next((name for name in heads if name in spec.heads), heads[0])
 
@@ -49,13 +49,13 @@ def call_of_head(head: HeadName) -> LearningCall:
 
 
 def learners(spec: ModelSpec, named: HeadName) -> tuple[HeadName, ...]:
-    """Return the heads that learn the samples of a call that names this one; this one first."""
+    """Return the heads that learn the samples of a call which names `named`; `named` first."""
     others = [name for name in spec.heads if KINDS[name].learns_all and name != named]
     return (named, *others)
 
 
 def fit_window(window: Window, job: str | None, observe: Observe) -> Fit:
-    """Fit a window, on any thread; see `Refitting.solve`. Raises what its head's solver raises."""
+    """Fit a window on any thread; see `Refitting.solve`. Raises what the head's solver raises."""
     refitting = KINDS[window.head].refitting
     assert refitting is not None
     fit: Fit = refitting.solve(window, job, observe)
@@ -63,7 +63,7 @@ def fit_window(window: Window, job: str | None, observe: Observe) -> Fit:
 
 
 def how_to_teach(model: str, spec: ModelSpec, head: HeadName) -> str:
-    """Return the calls that teach a model's head, as advice."""
+    """Return advice: the calls that teach a head of a model."""
     heads = {call: head_of_call(spec, call) for call in LEARNING_CALLS}
     teaching = [
         f"POST /v1/models/{model}/{call}"

@@ -1,4 +1,4 @@
-"""A solver that learns online with a spec's kernel, and the bounds on rows that it takes."""
+"""An online learner with a spec's kernel, and the bounds on its rows."""
 
 from collections.abc import Callable
 from typing import TypeVar
@@ -23,8 +23,8 @@ class HeadLearner(KernelLearner[L]):
     """A learner with the spec's kernel.
 
     Args:
-        spec: of the model.
-        build: makes a new solver with a kernel.
+        spec: the model's spec.
+        build: returns a new solver with a kernel.
         horizon: see `KernelLearner`.
     """
 
@@ -33,7 +33,7 @@ class HeadLearner(KernelLearner[L]):
     ) -> None:
         self._spec_kernel = spec.kernel
         self._prepared = spec.prepare is not None
-        # The gamma that the limit was computed for, and the limit: both change rarely.
+        # The last limit on ||x||^2, and the gamma for which it was computed.
         self._limit: tuple[float | None, float] = None, square_norm_limit(spec.kernel)
         super().__init__(
             kernel_with(spec.kernel, 1.0),
@@ -45,7 +45,7 @@ class HeadLearner(KernelLearner[L]):
 
     @property
     def estimated_widths(self) -> dict[str, float | None]:
-        """The widths that were estimated, for a description; {} if the spec sets them."""
+        """The estimated widths, for the description; {} if the spec sets them."""
         gamma = self.gamma
         widths: dict[str, float | None] = {} if gamma is None else {"gamma": gamma}
         return {**widths, "horizon": self.horizon} if self._horizon == "auto" else widths
@@ -53,13 +53,13 @@ class HeadLearner(KernelLearner[L]):
     def check(self, rows: Rows) -> None:
         """Refuse rows whose kernel values would overflow. Raises InvalidSamples.
 
-        Rows that are still to be prepared need no check: preparation bounds them.
+        Rows of a model that prepares them need no check: preparation bounds them.
         """
         if not self._prepared or isinstance(rows, NamedRows):
             check_norms(rows, self.square_norm_limit())
 
     def square_norm_limit(self) -> float:
-        """Return the largest ||x||^2 of a row that the learner can take."""
+        """Return the largest ||x||^2 of a row that the learner accepts."""
         gamma = self.gamma
         if self._spec_kernel.type == "polynomial" and not self.frozen:
             gamma = None

@@ -1,4 +1,4 @@
-"""New heads by the task of a model's spec: a new task has a line in `_HEADS`."""
+"""New heads by the task of a model's spec. A new task needs a line in `_HEADS`."""
 
 from collections.abc import Callable, Mapping
 from typing import Any, TypeVar
@@ -23,16 +23,19 @@ _HEADS: Mapping[TaskName, Callable[[Any, bool], Any]] = {
 def new_head(
     task: TaskName, learner: L, *, log_scores: bool = False
 ) -> ClassificationHead[L] | RegressionHead:
-    """Return the head of a task around a learner that is made for it.
+    """Return a head of a task.
 
-    log_scores: whether the learner's scores of classes are logarithms of probabilities.
+    Args:
+        task: the task.
+        learner: an online learner for the task.
+        log_scores: whether its scores of classes are logarithms of probabilities.
     """
     head: ClassificationHead[L] | RegressionHead = _HEADS[task](learner, log_scores)
     return head
 
 
 def by_task(functions: Mapping[TaskName, Callable[..., R]]) -> Callable[..., R | None]:
-    """Return a function of a spec that is the one of its task; without one, it does nothing."""
+    """Return a function that calls the one for its spec's task, and does nothing without one."""
 
     def chosen(spec: ModelSpec, *args: Any) -> R | None:
         function = functions.get(spec.task)

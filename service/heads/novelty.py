@@ -43,14 +43,14 @@ _LIMIT = kernel_limit(Kernel("rbf"))
 
 @dataclass(frozen=True, eq=False)
 class NoveltyView(NoClasses):
-    """An immutable view of the ball. model: None before the first sample. figures: for `stats`."""
+    """An immutable view of the ball."""
 
-    model: WorkingSetView | None
-    figures: dict[str, Any]
+    model: WorkingSetView | None  # None before the first sample
+    figures: dict[str, Any]  # `stats`, without the scores
 
     @property
     def stats(self) -> dict[str, Any]:
-        """The ball's sizes and its certificate; no prediction is judged."""
+        """The ball's sizes and certificate; no prediction is judged."""
         return {**self.figures, "prequential": {}}
 
     @property
@@ -81,13 +81,13 @@ class NoveltyView(NoClasses):
 
     @property
     def source(self) -> dict[str, Any]:
-        """Nothing: it makes no predictions."""
+        """Nothing: the head makes no predictions."""
         return {}
 
     @property
     def lacks(self) -> str:
         """Why it cannot be asked for predictions."""
-        return "predicts nothing: it scores how new rows are, next to another head's predictions"
+        return "predicts nothing: it scores how novel rows are, beside another head's predictions"
 
     def predict(self, _: Matrix, _inputs: HeadInputs = NO_INPUTS) -> Predictions:
         """Raise Untrained."""
@@ -174,7 +174,7 @@ class NoveltyHead:
         """Do nothing: no prediction is judged."""
 
     def view(self) -> NoveltyView:
-        """Return what predictions and descriptions read from now on."""
+        """Return an immutable view for predictions and descriptions."""
         stats: dict[str, Any] = {"size": 0, "support_vectors": 0, **NO_CERTIFICATE}
         rows = self.ball.set
         model = None
@@ -184,11 +184,11 @@ class NoveltyHead:
         return NoveltyView(model, {**stats, "gamma": rows.kernel.gamma})
 
     def state(self) -> tuple[dict[str, Any], dict[str, NDArray[Any]]]:
-        """Return plain data and arrays, from which `restore` goes on bit for bit."""
+        """Return plain data and arrays from which `restore` continues bit for bit."""
         return self._learner.state()
 
     def restore(self, plain: Mapping[str, Any], arrays: Mapping[str, NDArray[Any]]) -> None:
-        """Take a state."""
+        """Restore what `state` returned."""
         self._learner.restore(plain, arrays)
 
 
@@ -197,14 +197,14 @@ def _build(spec: ModelSpec) -> Head:
 
 
 def _specs() -> Iterator[ModelSpec]:
-    """Yield a ball so small that rows leave it, with values of either precision."""
+    """Yield a ball small enough to evict rows, with kernel values in either precision."""
     for C in (1.0, 1e6):
         novelty = {"max_size": 64, "corrective_steps": 1, "C": C}
         yield ModelSpec.model_validate({"novelty": novelty, "working_set": None, "asset": None})
 
 
 def _exercise(spec: ModelSpec, sparse: bool) -> None:
-    """Score, learn, save and restore a little, with rows of one kind."""
+    """Score, learn, save and restore, with dense or sparse rows."""
     head, restored, X = NoveltyHead(spec), NoveltyHead(spec), rows_of_kind(sparse)
     for rows in (slice(0, 1), slice(1, None)):
         part = take_rows(X, rows)

@@ -1,4 +1,4 @@
-"""Interfaces of a head's solver, and of the solver's view."""
+"""Interfaces of the online learner in a head, and of its view."""
 
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any, Protocol, TypeAlias
@@ -16,21 +16,21 @@ from wolfstream.solver.rows.sample_weights import Weights
 from wolfstream.solver.stream.reasons import MemberPulls
 from wolfstream.solver.stream.votes import Answer, Hints
 
-# Learns samples again, given their indices, rows, codes or targets, and weights. Returns what was
-# predicted just before.
+# Learns samples given their indices, rows, codes or targets, and weights; returns the predictions
+# just before.
 Relearn: TypeAlias = Callable[[NDArray[np.int64], Matrix, NDArray[Any], Weights], Answer]
 
 
 class LearnerView(Protocol):
-    """An immutable view of a learner. model: None before the first sample."""
+    """An immutable view of a learner."""
 
     @property
     def model(self) -> object | None:
-        """The solver's view."""
+        """The solver's view; None before the first sample."""
 
     @property
     def stats(self) -> dict[str, Any]:
-        """The learner's part of a description."""
+        """The learner's part of the model's description."""
 
     @property
     def gauges(self) -> dict[str, float | None]:
@@ -41,7 +41,7 @@ class LearnerView(Protocol):
         """See `HeadView`."""
 
     def predict(self, X: Matrix, hints: Hints, /) -> Answer:
-        """Return codes or values, and decisions, of finite rows. Raises InvalidSamples."""
+        """Return codes or values, and decisions, for finite rows. Raises InvalidSamples."""
 
     def pulls(self, x: Matrix, wanted: int, other: int, /) -> MemberPulls | None:
         """See `solver.stream.class_head.LearnerView`."""
@@ -54,48 +54,50 @@ class LearnerView(Protocol):
 
 
 class OnlineLearner(Protocol):
-    """A solver that learns codes of classes or targets, in order."""
+    """Learns class codes or targets, in order."""
 
     def check(self, rows: Rows, /) -> None:
-        """Refuse rows that the solver could not learn. Raises InvalidSamples."""
+        """Raise InvalidSamples for rows that could not be learned."""
 
     def growth(self, batch: Batch, /) -> int:
         """See `Head`."""
 
     @property
     def voters(self) -> tuple[str, ...]:
-        """The heads whose votes it gets."""
+        """The names of the heads whose votes it gets."""
 
     def absorb(self, X: Matrix, y: NDArray[Any], hints: Hints, weight: Weights, /) -> Sequence[Any]:
-        """Learn rows; return answers part by part, each with `prediction` and `decision`.
+        """Learn rows; return the answers of consecutive parts, with `prediction` and `decision`.
 
         Args:
             X: rows, (n, d).
             y: codes or targets, (n,).
             hints: the votes of other heads, and the rows' texts.
-            weight: of each sample, (n,); None if all are 1.
+            weight: the weight of each sample, (n,); None if all are 1.
         """
 
     def columns(self, parts: Sequence[Any], /) -> dict[str, list[Any]]:
         """Return the columns of `Answers` besides prediction and decision."""
 
     def date(self, sequence: int, /) -> None:
-        """Set the model's sequence, which is that of the last sample learned."""
+        """Set the model's sequence, that of the last sample learned."""
 
     def keep_dates(self, former: Any, /) -> None:
-        """Take over the sequences of a learner that learned the same samples in another form."""
+        """Take over the sequences of the learner it replaces; both learned the same samples."""
 
     def relearning(self, samples: int, codes: Float64Array | None, /) -> Relearn:
-        """Return a function that learns parts of n samples, which may have been learned before.
+        """Return a function that learns parts of samples, in one or more passes.
 
-        codes: of the texts of all samples, (n, texts), if they have any.
+        Args:
+            samples: the number of all samples, n.
+            codes: the codes of their texts, (n, texts), if they have any.
         """
 
     def standing(self) -> dict[str, Any]:
         """See `Passes`."""
 
     def view(self) -> LearnerView:
-        """Return a view of the learner as it is now."""
+        """Return an immutable view of the learner."""
 
     def state(self) -> tuple[dict[str, Any], dict[str, NDArray[Any]]]:
         """See `Head`."""
@@ -105,14 +107,14 @@ class OnlineLearner(Protocol):
 
 
 class ClassLearner(OnlineLearner, Protocol):
-    """A solver of classes."""
+    """An online learner of class codes."""
 
     def meet(self, label: Label, /) -> None:
         """Prepare for a new class, which gets the next code."""
 
 
 class WithoutMembers:
-    """What `OnlineLearner`s without stored samples have in common."""
+    """Base of online learners that store no samples."""
 
     def date(self, _: int) -> None:
         """Do nothing: no stored sample has a sequence."""
@@ -121,11 +123,11 @@ class WithoutMembers:
         """Do nothing: no stored sample has a sequence."""
 
     def columns(self, _: Sequence[Answer]) -> dict[str, list[Any]]:
-        """Return nothing: an answer has only predictions and decisions."""
+        """Return {}: an answer has only predictions and decisions."""
         return {}
 
     def relearning(self: OnlineLearner, _: int, codes: Float64Array | None) -> Relearn:
-        """Return a function that learns parts of samples, also such as were learned before."""
+        """Return a function that learns parts of samples, in one or more passes."""
 
         def relearn(part: NDArray[np.int64], X: Matrix, y: NDArray[Any], weight: Weights) -> Answer:
             answer: Answer
@@ -136,5 +138,5 @@ class WithoutMembers:
         return relearn
 
     def standing(self) -> dict[str, Any]:
-        """Return nothing: there is no objective over all samples so far."""
+        """Return {}: there is no objective over all samples so far."""
         return {}

@@ -1,4 +1,4 @@
-"""What the view of a head knows of the labels just before a row."""
+"""The part of a head's view that depends on the labels just before a row."""
 
 from wolfstream.service.heads.adaptive import BankView
 from wolfstream.service.heads.classification import ClassificationView
@@ -8,7 +8,7 @@ from wolfstream.solver.stream.label_past import PastView
 
 
 def past_of(view: HeadView | None) -> PastView | None:
-    """Return what the labels so far add to a head's predictions; None if nothing."""
+    """Return the view that adds earlier labels to a head's predictions; None if it uses none."""
     if not isinstance(view, ClassificationView | RegressionView):
         return None
     bank = view.learner.model if isinstance(view.learner, BankView) else None

@@ -1,8 +1,8 @@
 """The interfaces of a model's heads and of their views.
 
-The life of a sample in a head: `check` before it is written to the log, `absorb` after, `view` for
-everyone else, `state` and `restore` around a restart. What does not concern samples, such as how a
-kind of head is built and reported, is in `heads.kind`.
+A head's `check` runs before a sample is written to the log, `absorb` after. `view` serves all other
+threads, `state` and `restore` survive a restart. How a kind of head is built and reported is in
+`heads.kind`.
 """
 
 from collections.abc import Mapping, Sequence
@@ -30,7 +30,7 @@ class HeadView(Protocol):
 
     @property
     def classes(self) -> tuple[Label, ...] | None:
-        """The labels met, in the order in which they came; None for a head of numbers."""
+        """The known labels, in the order in which they first came; None for a head of numbers."""
 
     @property
     def stats(self) -> dict[str, Any]:
@@ -38,72 +38,76 @@ class HeadView(Protocol):
 
     @property
     def gauges(self) -> dict[str, float | None]:
-        """Numbers to watch, by the names of their metrics; None for one that is not known yet."""
+        """Metric name -> value for monitoring; None while it is unknown."""
 
     @property
     def rare_classes(self) -> list[Label]:
-        """The labels that are so rare that they may be mistakes."""
+        """Labels so rare that they may be typing mistakes."""
 
     @property
     def label_counts(self) -> Sequence[int]:
-        """How often each label was met; [] for a head of numbers."""
+        """How often each label has come; [] for a head of numbers."""
 
     @property
     def scores(self) -> dict[str, Any]:
-        """Scores of classes, `recent` and `overall`; see `heads.class_scores`. {} for numbers."""
+        """`recent` and `overall` scores of classes (`heads.class_scores`); {} for numbers."""
 
     @property
     def calibration(self) -> dict[str, Any]:
-        """How good its probabilities, sets and intervals are; see `solver.calibration`."""
+        """How well probabilities, sets and intervals are calibrated; see `solver.calibration`."""
 
     @property
     def learners(self) -> list[dict[str, Any]]:
-        """Descriptions of the head's learners, with their weights; [] if it is a single one."""
+        """Descriptions of the head's learners, with their weights; [] if there is only one."""
 
     @property
     def changes(self) -> tuple[Change, ...]:
-        """The last changes: rises of the loss of predictions; see `heads.changes`."""
+        """The last changes, i.e. rises of the prequential loss; see `heads.changes`."""
 
     @property
     def n_changes(self) -> int:
-        """The number of all changes."""
+        """The number of changes so far."""
 
     def latest(self, n: int, /) -> list[tuple[Any, Any]]:
-        """Return the last n predictions that were scored, and their labels or targets."""
+        """Return the last n scored predictions with their labels or targets."""
 
     @property
     def source(self) -> dict[str, Any]:
-        """The fields of a response that say what has predicted, besides the head's name."""
+        """Fields of a response that say what predicted, besides the head's name."""
 
     @property
     def lacks(self) -> str:
         """Why it cannot predict yet, such as "has met no sample: one is needed"; "" if it can."""
 
     def predict(self, X: Matrix, inputs: HeadInputs = NO_INPUTS, /) -> Predictions:
-        """Return predictions and decisions for finite rows. Raises Untrained, InvalidSamples.
+        """Return predictions and decisions. Raises Untrained, InvalidSamples.
 
-        inputs: the votes of the other heads on the rows, and the rows' texts, if this head listens.
+        Args:
+            X: finite rows, (n, d).
+            inputs: the other heads' votes on the rows, and the rows' texts, if this head listens.
         """
 
     def probabilities(self, head_answer: HeadAnswer, /) -> dict[str, Any]:
-        """Return `probability`, or for numbers `standard_deviation`: how certain predictions are.
+        """Return `probability` or, for numbers, `standard_deviation` of predictions.
 
-        Raises Untrained if no label of a prediction has come yet that would tell.
+        Raises Untrained if no predicted sample has been labelled yet.
         """
 
     def covering(self, head_answer: HeadAnswer, confidence: float, /) -> dict[str, Any]:
-        """Return `prediction_set` or, for numbers, `prediction_interval`: what holds the truth.
+        """Return `prediction_set` or, for numbers, `prediction_interval`.
 
-        confidence: how often it should, between 0 and 1.
+        Args:
+            head_answer: the predictions.
+            confidence: the share of sets or intervals that should contain the truth, in (0, 1).
 
-        Raises Untrained as `probabilities` does.
+        Raises Untrained like `probabilities`.
         """
 
     def cheapest(self, head_answer: HeadAnswer, costs: Costs, /) -> dict[str, Any]:
         """Return the labels with the least cost, as `prediction`, and their `expected_cost`.
 
-        Raises Untrained as `probabilities` does, and InvalidSamples for labels that were not met
-        and for heads of numbers.
+        Raises Untrained like `probabilities`, and InvalidSamples for unknown labels and for heads
+        of numbers.
         """
 
     def contests(self, head_answer: HeadAnswer, /) -> Sequence[Contest] | None:
@@ -121,8 +125,8 @@ class HeadView(Protocol):
         """Return the number of multiplications of a prediction, to decide where it may run.
 
         Args:
-            rows: their number.
-            entries: the numbers in all rows; of sparse rows only those that are given.
+            rows: the number of rows.
+            entries: the number of values in all rows; in sparse rows, of stored values.
         """
 
 
@@ -131,24 +135,24 @@ class Head(Protocol):
 
     @property
     def classes(self) -> Sequence[Label] | None:
-        """The labels met, in the order in which they came; None for a head of numbers."""
+        """The known labels, in the order in which they first came; None for a head of numbers."""
 
     def check(self, samples: Samples, drafted: set[LabelKey], most_classes: int) -> set[LabelKey]:
-        """Refuse what could not be learned, before it is written to the log.
+        """Refuse samples that could not be learned, before they are written to the log.
 
         Args:
-            samples: of a request.
-            drafted: new labels of samples that precede these in the log.
+            samples: the samples of a request.
+            drafted: new labels of the samples that will precede these in the log.
             most_classes: bound on the classes of a model.
 
-        Returns the drafted labels with those that these samples bring. Raises InvalidSamples.
+        Returns `drafted` and the new labels of these samples. Raises InvalidSamples.
         """
 
     def growth(self, batch: Batch, /) -> int:
-        """Return the bytes that the head may need beyond those that it has, at most.
+        """Return an upper bound on the additional bytes that samples may need.
 
-        Samples are refused if there is no room for them. So an estimate may be too high, but it is
-        0 where nothing grows.
+        Samples without room are refused. An estimate may be too high, but must be 0 if nothing
+        grows.
         """
 
     def absorb(
@@ -160,41 +164,40 @@ class Head(Protocol):
         earlier_predictions: Sequence[Any] | None = None,
         /,
     ) -> Answers:
-        """Learn samples in order, each after it was predicted; the same live and in replay.
+        """Predict each sample, then learn it, in order; the same live and in replay.
 
         Args:
             X: rows, (n, d).
-            y: labels or targets, (n,), of the head's task.
-            inputs: the votes of the other heads before they learned each row, and the rows' texts,
-                if this head listens.
-            weight: how much each sample counts in what is learned, (n,); in scores each counts
-                once.
-            earlier_predictions: what this head predicted when the rows came, long before their
-                labels. The score counts that, and not what the head would predict by now.
+            y: labels or targets, (n,), as in the head's task.
+            inputs: the other heads' votes before they learned each row, and the rows' texts, if
+                this head listens.
+            weight: the weight of each sample in learning, (n,); each counts once in scores.
+            earlier_predictions: what this head predicted when the rows came, which may be long
+                before their labels. If given, the score counts these predictions.
         """
 
     def date_changes(self, sequence: int, /) -> None:
-        """Set the model's sequence, for the samples and changes since the last call."""
+        """Give the samples and changes since the last call the model's present sequence."""
 
     def keep_score(self, former: Self, /) -> None:
-        """Take over the score of a head that learned the same samples in another form."""
+        """Take over the score of the head that this one replaces; both learned the same samples."""
 
     def view(self) -> HeadView:
-        """Return what predictions and descriptions read from now on."""
+        """Return an immutable view for predictions and descriptions."""
 
     def state(self) -> tuple[dict[str, Any], dict[str, NDArray[Any]]]:
-        """Return plain data and arrays, from which `restore` goes on bit for bit."""
+        """Return plain data and arrays from which `restore` continues bit for bit."""
 
     def restore(self, plain: Mapping[str, Any], arrays: Mapping[str, NDArray[Any]]) -> None:
-        """Take a state."""
+        """Restore what `state` returned."""
 
 
 class HeadWithPredictions(NamedTuple):
-    """A head that learns rows which it predicted before; see `Head.absorb`."""
+    """A head that learns rows it has predicted earlier; see `Head.absorb`."""
 
     head: Head
     earlier_predictions: Sequence[Any]
 
     def absorb(self, X: Matrix, y: Targets, inputs: HeadInputs, weight: Weights, /) -> Answers:
-        """Let the head learn, and its score count what it predicted then."""
+        """Learn the rows; the score counts the earlier predictions."""
         return self.head.absorb(X, y, inputs, weight, self.earlier_predictions)

@@ -1,4 +1,4 @@
-"""The last samples that a score has counted."""
+"""The last samples counted by a score."""
 
 from collections.abc import Sequence
 
@@ -7,20 +7,20 @@ import numpy as np
 from wolfstream.solver.arrays import Float64Array
 
 LENGTH = 1000
-# How many columns are added before the last ones are moved to a new array.
+# Spare columns in a new array, filled before the last columns are copied to another.
 _ROOM = LENGTH
 
 
 class RecentColumns:
     """The last 1,000 columns of numbers, each with the same number of rows.
 
-    Columns are appended to an array and never overwritten, so that copies can share it.
+    Columns are appended to an array and never overwritten, so copies can share it.
     """
 
     def __init__(self, rows: int) -> None:
         self._array = np.empty((rows, 0))
         self._stop = 0  # one past the last column in the array
-        self._seen = 0  # how many columns were ever added
+        self._seen = 0  # columns ever added
 
     def add(self, columns: Float64Array) -> None:
         """Add columns, (rows, n), oldest first."""
@@ -35,7 +35,7 @@ class RecentColumns:
         self._seen += n
 
     def columns(self) -> Float64Array:
-        """Return the columns, (rows, at most 1,000), oldest first; to be read only."""
+        """Return the columns, (rows, at most 1,000), oldest first; do not modify them."""
         return self.latest(LENGTH)
 
     def oldest(self, n: int) -> Float64Array:
@@ -44,11 +44,11 @@ class RecentColumns:
         return columns[:, : max(0, columns.shape[1] + n - LENGTH)]
 
     def latest(self, n: int) -> Float64Array:
-        """Return the last n columns, (rows, at most n), oldest first; to be read only."""
+        """Return the last n columns, (rows, at most n), oldest first; do not modify them."""
         return self._array[:, self._stop - min(n, self._seen, LENGTH) : self._stop]
 
     def copy(self) -> "RecentColumns":
-        """Return an independent copy, which gets an array of its own when columns are added."""
+        """Return an independent copy, which gets its own array when columns are added."""
         other = RecentColumns(0)
         other._array = self._array[:, : self._stop]
         other._stop, other._seen = self._stop, self._seen
@@ -64,7 +64,7 @@ class RecentColumns:
         return [[None if value != value else value for value in row] for row in ring.tolist()]
 
     def restore(self, seen: int, rows: Sequence[Sequence[float | None]]) -> None:
-        """Take a state. seen: how many columns had been added."""
+        """Restore what `state` returned, after `seen` columns had been added."""
         ring = np.array(
             [[np.nan if value is None else value for value in row] for row in rows], np.float64
         )

@@ -1,4 +1,4 @@
-"""A head of numbers: an online learner of targets, and its score."""
+"""Regression head: an online learner of targets, and a prequential score."""
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
@@ -60,9 +60,9 @@ class RegressionView(ValueView):
         return "has met no sample: one is needed" if self.learner.model is None else ""
 
     def predict(self, X: Matrix, inputs: HeadInputs = NO_INPUTS) -> Predictions:
-        """Return each number as prediction and as decision.
+        """Return each number both as prediction and as decision.
 
-        Raises Untrained, InvalidSamples, and ServerFailed where a learner of others says none.
+        Raises Untrained, InvalidSamples, and ServerFailed if a custom learner returns no number.
         """
         if self.lacks:
             raise Untrained(f"the head {self.lacks}")
@@ -70,8 +70,8 @@ class RegressionView(ValueView):
         if np.isnan(head_answer.prediction).any():
             row = int(np.isnan(head_answer.prediction).argmax())
             raise ServerFailed(
-                f"the head predicts no number for row {row}, or one beyond {LARGEST_TARGET:g}: its "
-                "learner is to be repaired, or another head asked (?head=)"
+                f"the head predicts no number for row {row}, or one beyond {LARGEST_TARGET:g}: "
+                "repair its learner, or ask another head (?head=)"
             )
         prediction = head_answer.prediction.tolist()
         return Predictions(prediction, list(prediction), head_answer)
@@ -92,7 +92,7 @@ class RegressionView(ValueView):
 
 
 class RegressionHead:
-    """A learner of targets, and its prequential score."""
+    """A learner of targets, and a prequential score."""
 
     classes = None
 
@@ -102,7 +102,7 @@ class RegressionHead:
         self._score = Errors()
 
     def check(self, samples: Samples, drafted: set[LabelKey], most_classes: int) -> set[LabelKey]:
-        """Refuse rows that the learner cannot take; there are no labels to meet."""
+        """Refuse rows that the learner cannot learn. Labels do not matter."""
         del most_classes
         self.learner.check(samples.X)
         return drafted
@@ -119,7 +119,7 @@ class RegressionHead:
         weight: Weights = None,
         earlier_predictions: Sequence[Any] | None = None,
     ) -> Answers:
-        """Learn samples in order, each after it was predicted; the same live and in replay."""
+        """Predict each sample, then learn it, in order; the same live and in replay."""
         head_answer = self._head.absorb(X, y, inputs, weight)
         predicted = head_answer.prediction
         judged = predicted
@@ -131,7 +131,7 @@ class RegressionHead:
         return Answers(column, list(column), head_answer, more.get("admitted"), more.get("step"))
 
     def passes(self, rows: HeadRows, y: Float64Array, weight: Weights = None) -> "ValuePasses":
-        """Return passes over these samples, which are to be learned repeatedly."""
+        """Return an object that learns these samples repeatedly."""
         return ValuePasses(self, rows, y, weight)
 
     def date_changes(self, sequence: int) -> None:
@@ -139,28 +139,28 @@ class RegressionHead:
         self._score.changes.date(sequence)
 
     def keep_score(self, former: Self) -> None:
-        """Take over the score of a head that learned the same samples in another form."""
+        """Take over the score of the head that this one replaces; both learned the same samples."""
         self._score, self._head.calibration = former._score, former.calibration
 
     @property
     def calibration(self) -> ValueCalibration:
-        """The calibration of the head, from its predictions before learning."""
+        """The calibration, learned from predictions made before learning."""
         return self._head.calibration
 
     def view(self) -> RegressionView:
-        """Return what predictions and descriptions read from now on."""
+        """Return an immutable view for predictions and descriptions."""
         view = self.learner.view()
         head = self._head.view(view)
         return RegressionView(self._score.copy(), head.confidence, view, head)
 
     def state(self) -> tuple[dict[str, Any], dict[str, NDArray[Any]]]:
-        """Return plain data and arrays, from which `restore` goes on bit for bit."""
+        """Return plain data and arrays from which `restore` continues bit for bit."""
         plain, arrays = self.learner.state()
         arrays = arrays | with_calibration(self.calibration.state())
         return {**plain, **self._score.state()}, arrays
 
     def restore(self, plain: Mapping[str, Any], arrays: Mapping[str, NDArray[Any]]) -> None:
-        """Take a state."""
+        """Restore what `state` returned."""
         self._score.restore(plain)
         self.calibration.restore(calibration_arrays(arrays))
         self.learner.restore(plain, arrays)
@@ -175,11 +175,11 @@ class ValuePasses:
         self.score = Errors()
         self._head, self._X, self._y, self._weight = head, rows.X, y, weight
         self._relearn: Relearn = head.learner.relearning(len(y), rows.codes)
-        self._new = len(y)  # how many samples no pass has learned yet
+        self._new = len(y)  # samples that no pass has learned yet
         self.standing: Callable[[], dict[str, Any]] = head.learner.standing
 
     def learn(self, part: NDArray[np.int64]) -> tuple[NDArray[Any], ...]:
-        """Learn the samples with these indices; return targets and predictions before."""
+        """Learn the samples with these indices; return their targets and the predictions before."""
         y = self._y[part]
         weight = weights_of(self._weight, part)
         predicted = self._relearn(part, take_rows(self._X, part), y, weight).prediction

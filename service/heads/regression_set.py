@@ -25,7 +25,7 @@ from wolfstream.solver.working_set.regression import RegressionSet, ValueSetAnsw
 
 
 class RegressionSetLearner(HeadLearner[RegressionSet]):
-    """A working set of numbers, with the settings of a spec; an `OnlineLearner`."""
+    """A working set for regression, with the settings of a spec; an `OnlineLearner`."""
 
     voters = ()
 
@@ -52,25 +52,25 @@ class RegressionSetLearner(HeadLearner[RegressionSet]):
         return self.current.growth(batch.rows, batch.block, batch.width)
 
     def columns(self, parts: Sequence[ValueSetAnswers]) -> dict[str, list[Any]]:
-        """Return which samples were admitted to the set, and by which kind of step."""
+        """Return which samples were admitted to the set, and the kind of step of each."""
         return {
             "admitted": [bool(value) for part in parts for value in part.admitted],
             "step": [STEP_NAMES[kind] for part in parts for kind in part.step.tolist()],
         }
 
     def date(self, _: int) -> None:
-        """Do nothing: the members of a set of numbers have no sequences."""
+        """Do nothing: the members of this set have no sequences."""
 
     def keep_dates(self, _: object) -> None:
-        """Do nothing: the members of a set of numbers have no sequences."""
+        """Do nothing: the members of this set have no sequences."""
 
     def relearning(self, samples: int, _: object = None) -> Relearn:
-        """Return a function that learns parts of n samples, and stores no sample twice."""
+        """Return a function that learns parts of n samples and stores no sample twice."""
         entered, learned = np.full(samples, -1, np.int64), 0
 
         def relearn(part: NDArray[np.int64], X: Matrix, y: NDArray[Any], weight: Weights) -> Answer:
             nonlocal learned
-            if learned >= samples:  # a further pass, over so few samples that none was settled
+            if learned >= samples:  # another pass over samples too few to settle the set
                 self.current.settle()
             learned += len(part)
             answers = self.current.absorb(X, y, entered[part], weight=weight)
@@ -85,7 +85,7 @@ class RegressionSetLearner(HeadLearner[RegressionSet]):
         return {**{name: stats[name] for name in NO_CERTIFICATE}, "gap_over": "the set"}
 
     def view(self) -> SetView:
-        """Return a view of the set as it is now."""
+        """Return an immutable view of the set."""
         learner = self.current
         stats: dict[str, Any] = {"size": 0, "support_vectors": 0, **NO_CERTIFICATE}
         model = learner_view = None
@@ -98,12 +98,12 @@ class RegressionSetLearner(HeadLearner[RegressionSet]):
 
 
 def build(spec: ModelSpec) -> RegressionHead:
-    """Return a new head of numbers, as the spec asks for it."""
+    """Return a new regression head for a spec."""
     return RegressionHead(RegressionSetLearner(spec))
 
 
 def specs() -> Iterator[ModelSpec]:
-    """Yield each kernel with a set so small that samples leave it, and rbf at either precision."""
+    """Yield each kernel with a set small enough to evict samples, and rbf in both precisions."""
     for kernel, C in (*((kernel, 1.0) for kernel in KERNELS), ("rbf", 1e6)):
         working_set = {"max_size": 16, "corrective_steps": 1, "C": C}
         spec = {"kernel": {"type": kernel}, "working_set": working_set, "asset": None}
@@ -111,7 +111,7 @@ def specs() -> Iterator[ModelSpec]:
 
 
 def exercise_tube(spec: ModelSpec, sparse: bool) -> None:
-    """Run a little of everything that a set of numbers does, and what it does after many steps."""
+    """Run all that a set of numbers does, including what it does only after many steps."""
     learners: list[RegressionSetLearner] = []
 
     def built(spec: ModelSpec) -> RegressionHead:
@@ -123,6 +123,6 @@ def exercise_tube(spec: ModelSpec, sparse: bool) -> None:
 
 
 def compiled_code(spec: ModelSpec) -> tuple[str, ...]:
-    """Return what decides the compiled code: the kernel, and the type of its values."""
+    """Return what the compiled code depends on: the kernel, and the type of its values."""
     precision = RegressionSetLearner(spec).current.set.precision
     return "regression", spec.kernel.type, precision.dtype.name

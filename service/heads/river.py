@@ -3,9 +3,10 @@
     {"model": "river.tree.HoeffdingTreeClassifier", "parameters": {"grace_period": 100}}
     {"model": ["river.preprocessing.StandardScaler", "river.linear_model.PARegressor"]}
 
-A list is a pipeline; each item is a name, or has a name as `model` and `parameters`, whose values
-may be models again. Rows are prepared as for every head, and columns are called 0, 1, ... Classes
-are their numbers. Models are saved as pickles, so WOLFSTREAM_PICKLE_HEADS has to name `river`.
+A list is a pipeline. Each item is a name, or an object with a name as `model` and `parameters`,
+whose values may be models again. Rows are prepared as for every head. Features are named 0, 1, ...,
+and classes by their numbers. Models are saved as pickles, so WOLFSTREAM_PICKLE_HEADS must name
+`river`.
 """
 
 import importlib
@@ -29,9 +30,9 @@ class RiverLearner(CustomLearner):
     pickles: ClassVar[bool] = True
 
     def __init__(self, options: Mapping[str, Any], *, regression: bool, seed: int) -> None:
-        """Make the model of the options; see `CustomLearner`.
+        """Create the model that the options describe; see `CustomLearner`.
 
-        A model that takes a `seed` gets the spec's, unless its parameters have another.
+        A model with a parameter `seed` gets the spec's seed unless its parameters set another.
         """
         super().__init__(options, regression=regression, seed=seed)
         self._model: Any = _model(options, seed)
@@ -43,7 +44,7 @@ class RiverLearner(CustomLearner):
         self._classes = 0
 
     def learn(self, X: Float64Array, y: NDArray[Any], weight: Float64Array) -> None:
-        """See `CustomLearner`. Models without sample weights learn all samples alike."""
+        """See `CustomLearner`. A model without sample weights ignores `weight`."""
         for row, target, w in zip(_dicts(X), y.tolist(), weight.tolist(), strict=True):
             if self._weighs and w != 1.0:
                 self._model.learn_one(row, target, w=w)
@@ -68,12 +69,12 @@ class RiverLearner(CustomLearner):
         return {_PICKLE: np.frombuffer(pickled, np.uint8)}
 
     def restore(self, arrays: Mapping[str, NDArray[Any]]) -> None:
-        """See `CustomLearner`. Whoever may have written the arrays is trusted by the operator."""
+        """See `CustomLearner`. The operator trusts whoever wrote the arrays."""
         self._classes, self._model = pickle.loads(arrays[_PICKLE].tobytes())  # noqa: S301
 
 
 def _dicts(X: Float64Array) -> list[dict[int, float]]:
-    """Return rows as River takes them: values by column."""
+    """Return rows as River expects them: column -> value."""
     return [dict(enumerate(row)) for row in X.tolist()]
 
 
@@ -91,18 +92,18 @@ def _model(described: Any, seed: int) -> Any:
         raise ValueError('a model is a name, a list, or {"model": ..., "parameters": {...}}')
     name, parameters = described.get("model"), described.get("parameters", {})
     if not isinstance(parameters, Mapping):
-        raise ValueError("the parameters of a model are an object")
+        raise ValueError("the parameters of a model must be an object")
     if isinstance(name, list):
         return _model(name, seed)
-    made_by = _class(name)
+    model_class = _class(name)
     arguments = {key: _argument(value, seed) for key, value in parameters.items()}
-    if "seed" in inspect.signature(made_by).parameters:
+    if "seed" in inspect.signature(model_class).parameters:
         arguments = {"seed": seed} | arguments
-    return made_by(**arguments)
+    return model_class(**arguments)
 
 
 def _argument(value: Any, seed: int) -> Any:
-    """Return a parameter, which is a model where it is described like one."""
+    """Return a parameter; an object with a `model` becomes that model."""
     return _model(value, seed) if isinstance(value, Mapping) and "model" in value else value
 
 
@@ -118,5 +119,5 @@ def _class(name: Any) -> type[Any]:
     except (ImportError, AttributeError):
         raise ValueError(f"River has no {name!r}") from None
     if not isinstance(model, type) or not issubclass(model, Base):
-        raise ValueError(f"{name!r} is no model of River")
+        raise ValueError(f"{name!r} is not a model of River")
     return model

@@ -1,8 +1,8 @@
-"""A head as a model file has it, and checks of its single arrays: types, shapes, indices in range.
+"""A head in a model file, and checks of single arrays: types, shapes, and indices in range.
 
 Compiled code does not check indices: a model file with an index out of range could make it read or
-write any memory. A checksum proves that a file is as it was written, not who wrote it. Arrays have
-the names that learners give them. Each check raises WrongArrays.
+write any memory. A checksum proves that a file is unchanged, not who wrote it. Arrays have the
+names that learners give them. Each check raises WrongArrays.
 """
 
 from collections.abc import Mapping
@@ -15,22 +15,22 @@ Arrays = Mapping[str, NDArray[Any]]
 
 
 class WrongArrays(ValueError):
-    """The arrays of a state do not fit each other; the message says which."""
+    """Arrays of a saved state are invalid, or do not fit each other; the message says which."""
 
 
 class SavedHead(NamedTuple):
-    """A head as a model file has it, before anything of it is trusted.
+    """A head as read from a model file, not yet trusted.
 
     Attributes:
         plain: the plain data of its state.
-        arrays: of its state, without its calibration.
-        blank: the arrays of such a head that has learned nothing.
-        n_classes: the number of classes that it has met; None if it learns numbers.
-        dimension: of the model's rows; None before the first.
-        width: of prepared rows; None if they are sparse.
-        texts: how many texts and codes of each row the head crosses.
+        arrays: the arrays of its state, without its calibration.
+        blank: the arrays of a new head of the same spec.
+        n_classes: the number of known classes; None for regression.
+        dimension: the dimension of the model's rows; None before the first row.
+        width: the width of prepared rows; None if they are sparse.
+        texts: the number of texts and codes of a row that the head crosses.
         sparse: whether the model's rows are sparse.
-        sequence: of the model.
+        sequence: the model's sequence.
     """
 
     plain: Mapping[str, Any]
@@ -45,14 +45,14 @@ class SavedHead(NamedTuple):
 
     @property
     def stored_dimension(self) -> int | None:
-        """The dimension of the rows that it keeps: in a set that forgets, their time is another."""
+        """The dimension of stored rows; a set that forgets adds their time as one more."""
         if self.dimension is None or "widths" not in self.arrays:
             return self.dimension
         return self.dimension + 1
 
 
 def n_saved_rows(name: str, arrays: Arrays) -> int:
-    """Return the number of rows, dense or sparse, that are saved under a name."""
+    """Return the number of rows, dense or sparse, saved under a name."""
     if name in arrays:
         return len(arrays[name])
     require(f"{name}_indptr" in arrays, name, "is missing")
@@ -60,7 +60,7 @@ def n_saved_rows(name: str, arrays: Arrays) -> int:
 
 
 def check_numbers(name: str, arrays: Arrays, below: int | None, least: int = 0) -> None:
-    """Check for whole numbers, at least `least` and less than `below`, if that is given."""
+    """Check for integers of at least `least` and, if `below` is given, less than that."""
     array = arrays[name]
     whole = array.dtype.kind == "i"
     require(whole and (array.size == 0 or array.min() >= least), name, "has numbers below zero")
@@ -69,18 +69,18 @@ def check_numbers(name: str, arrays: Arrays, below: int | None, least: int = 0) 
 
 
 def check_floats(name: str, arrays: Arrays) -> None:
-    """Check for 64-bit floats."""
+    """Check that an array exists and holds 64-bit floats."""
     require(name in arrays, name, "is missing")
     require(is_double(name, arrays), name, "is not of 64-bit floats")
 
 
 def is_double(name: str, arrays: Arrays) -> bool:
-    """Return whether an array is of 64-bit floats."""
+    """Return whether an array holds 64-bit floats."""
     return bool(arrays[name].dtype == np.float64)
 
 
 def check_shape(name: str, arrays: Arrays, shape: tuple[int | None, ...]) -> None:
-    """Check a shape; None stands for any length, as of an unknown dimension."""
+    """Check a shape, in which None stands for any length."""
     present = shape_of(name, arrays)
     fits = len(present) == len(shape) and all(
         wanted is None or length == wanted for length, wanted in zip(present, shape, strict=True)
@@ -95,13 +95,13 @@ def shape_of(name: str, arrays: Arrays) -> tuple[int, ...]:
 
 
 def require(holds: bool | np.bool_, name: str, what: str) -> None:
-    """Raise WrongArrays unless a condition holds; what: is wrong with the array."""
+    """Raise WrongArrays, "its array NAME WHAT", unless a condition holds."""
     if not holds:
         raise WrongArrays(f"its array {name} {what}")
 
 
 def check_weights(name: str, arrays: Arrays, samples: int) -> None:
-    """Check that there is a number above zero for each of the samples."""
+    """Check for a number above zero for each of the samples."""
     check_shape(name, arrays, (samples,))
     check_floats(name, arrays)
     weight = arrays[name]
@@ -109,7 +109,7 @@ def check_weights(name: str, arrays: Arrays, samples: int) -> None:
 
 
 def check_counts(arrays: Arrays, n: int, n_classes: int | None) -> None:
-    """Check `counts`: n numbers, of which the first is that of the classes, if there are any."""
+    """Check `counts`: n integers, the first the number of classes if that is given."""
     check_shape("counts", arrays, (n,))
     check_numbers("counts", arrays, None)
     same = n_classes is None or int(arrays["counts"][0]) == n_classes
@@ -117,14 +117,14 @@ def check_counts(arrays: Arrays, n: int, n_classes: int | None) -> None:
 
 
 def check_sparse(name: str, arrays: Arrays, dimension: int | None) -> None:
-    """Check sparse rows: where each begins and ends, its columns and its numbers."""
+    """Check sparse rows: their bounds, columns and numbers."""
     ends, indices = arrays[f"{name}_indptr"], arrays.get(f"{name}_indices")
     require(indices is not None, f"{name}_indices", "is missing")
     assert indices is not None
     check_shape(f"{name}_width", arrays, (1,))
     check_numbers(f"{name}_width", arrays, None)
     width = int(arrays[f"{name}_width"][0])
-    require(width <= (dimension or 0), f"{name}_width", "is more than the model has")
+    require(width <= (dimension or 0), f"{name}_width", "exceeds the dimension of the model")
     check_shape(f"{name}_indptr", arrays, (None,))
     check_numbers(f"{name}_indptr", arrays, len(indices) + 1)
     ordered = len(ends) > 0 and ends[0] == 0 and bool((np.diff(ends) >= 0).all())

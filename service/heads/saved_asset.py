@@ -24,7 +24,7 @@ from wolfstream.service.heads.saved_numbers import (
 )
 from wolfstream.service.heads.saved_rows import check_rows
 
-# Beyond it, not every whole number is a 64-bit float.
+# Not every larger integer is a 64-bit float.
 _LARGEST_COUNT = 2.0**53
 _MACHINE_SUMS = ("rest", "before")
 _MACHINE_NUMBERS = (
@@ -46,7 +46,7 @@ ASSET_NUMBERS: Bounds = (
 
 
 def check_asset(saved: SavedHead) -> None:
-    """Raise WrongArrays unless the iterates of a head fit its map to features, and its rows."""
+    """Raise WrongArrays unless the iterates of a head fit its feature map and its rows."""
     check_rows(saved)
     if "direction" in saved.arrays:
         _check_machines(saved.arrays, saved.blank, saved.n_classes, saved.dimension)
@@ -56,7 +56,7 @@ def check_asset(saved: SavedHead) -> None:
 def _check_machines(
     arrays: Arrays, empty: Arrays, n_classes: int | None, dimension: int | None
 ) -> None:
-    """Check iterates on features, one machine for each class, and the map to the features."""
+    """Check the iterates, one machine for each class, and the feature map."""
     check_counts(arrays, 1, n_classes if n_classes is not None else 0)
     require(shape_of("direction", arrays)[:1] != (), "direction", "has no machines")
     machines, width = (*shape_of("direction", arrays), 0)[:2]
@@ -70,7 +70,7 @@ def _check_machines(
     check_shape("target_scale", arrays, (2,))
     check_floats("target_scale", arrays)
     if "frequency" in arrays:
-        # The map has room for features that are still to come.
+        # The map has spare rows for features that may come.
         check_shape("frequency", arrays, (None, width))
         check_shape("phase", arrays, (width,))
     if "whitening" in arrays:
@@ -81,7 +81,7 @@ def _check_machines(
         check_shape("width", arrays, (2,))
         check_numbers("width", arrays, None)
         columns, sparse = (int(number) for number in arrays["width"])
-        require(columns == width and sparse < 2, "width", "is not that of the machines")
+        require(columns == width and sparse < 2, "width", "is not the width of the machines")
     for name in ("frequency", "phase", "origin"):
         if name in arrays:
             check_floats(name, arrays)
@@ -90,10 +90,7 @@ def _check_machines(
 
 
 def _check_kind_of_rows(arrays: Arrays, sparse: bool) -> None:
-    """Check that the map to the features, if there is one, suits the model's rows.
-
-    sparse: whether these are sparse.
-    """
+    """Check that the feature map, if there is one, suits the model's rows, dense or sparse."""
     what = "is of another kind of rows than the model's"
     if "frequency" in arrays:
         require((arrays["origin"].size == 0) == sparse, "origin", what)
@@ -106,7 +103,7 @@ def _check_kind_of_rows(arrays: Arrays, sparse: bool) -> None:
 
 
 def _check_course(course: str, arrays: Arrays, empty: Arrays, shape: tuple[int, int]) -> None:
-    """Check the iterates of one step rule. course: the prefix of their names."""
+    """Check the iterates of one course, given the prefix of their names."""
     averages = len(empty[f"{course}rest"]) == len(empty[f"{course}direction"])
     check_shape(f"{course}direction", arrays, shape)
     for name in _MACHINE_SUMS:
@@ -122,4 +119,4 @@ def _check_course(course: str, arrays: Arrays, empty: Arrays, shape: tuple[int, 
         # Only a model with one machine may lack the score of a row.
         require(not np.isnan(arrays[course + name]).any(), course + name, "has numbers missing")
     steps = arrays[f"{course}progress_steps"][0]
-    require(0.0 <= steps <= _LARGEST_COUNT, f"{course}progress_steps", "is no count of steps")
+    require(0.0 <= steps <= _LARGEST_COUNT, f"{course}progress_steps", "is not a number of steps")

@@ -1,8 +1,8 @@
 """Checks of a saved bank's arrays, before compiled code reads them.
 
-How many arrays a bank has depends on its spec. So a saved bank is compared with a bank of the same
-spec that has learned nothing: it must have the same arrays, of the same types and, except where
-samples add to them, shapes. Numbers of classes and places must be in range.
+The arrays of a bank depend on its spec. So a saved bank is compared with a new bank of the same
+spec: it must have the same arrays, of the same types and, except where samples extend them, shapes.
+Class codes and indices must be in range.
 """
 
 import math
@@ -28,18 +28,17 @@ from wolfstream.solver.adaptive.skewed_targets import FIRST, FirstSamples
 from wolfstream.solver.adaptive.target_scale import Units
 from wolfstream.solver.prepare.bends import is_bend
 
-# Arrays to which samples add, and along which axis.
+# Arrays that samples extend -> the axis along which they do.
 _GROWING = {
     r"ridge\d+_gains": 1,
     r"endless_(said|y)": 0,
     r"(diagonal|texts)_\w+": 0,
     r"early_(rows|codes|y|weight)": 0,
 }
-# Those among them that hold rows until a chunk ends.
+# Patterns of those that hold rows until a chunk ends.
 _OF_CHUNKS = (r"ridge\d+_gains", r"endless_(said|y)")
-# Arrays with earlier states of learners, one after another: their number of dimensions. In a bank
-# that has learned nothing they have no shape.
-_REMEMBERED = {
+# Arrays of learners' earlier states -> their number of dimensions. In a new bank they are empty.
+_EARLIER_STATES = {
     r"endless\d+_W": 4,
     r"bayes_earlier_sums": 5,
     r"(endless\d+|bayes_earlier)_(beta|curvature)": 2,
@@ -64,7 +63,7 @@ BANK_NUMBERS: Bounds = (
     (r"(diagonal|texts)_(G|square)", FROM_ZERO),
     (r"diagonal_entries", COUNT),
 )
-# Arrays of codes of classes, and their least values.
+# Arrays of class codes -> the least code allowed.
 _CODES = {"endless_y": 0, "endless_said": 0, "neighbours_said": 0}
 _NO_ANSWERS: NDArray[np.int64] = np.empty(0, np.int64)
 
@@ -73,8 +72,8 @@ def check_bank(saved: SavedHead, blank_of: Callable[[int | None, int, int], Arra
     """Raise WrongArrays unless the arrays of a bank fit each other.
 
     Args:
-        saved: the head of the bank.
-        blank_of: returns the arrays of a bank of the same spec that has learned nothing; see
+        saved: the saved head.
+        blank_of: returns the arrays of a new bank of the same spec; see
             `solver.stream.bank.BankLearner.blank`.
     """
     plain, arrays, n_classes = saved.plain, saved.arrays, saved.n_classes
@@ -83,22 +82,22 @@ def check_bank(saved: SavedHead, blank_of: Callable[[int | None, int, int], Arra
             raise WrongArrays("its bank has arrays before its first row")
         return
     if isinstance(plain["columns"], bool) or plain["columns"] != saved.width:
-        raise WrongArrays("its bank has another number of columns than its rows")
+        raise WrongArrays("the number of columns of its bank is not that of its rows")
     if plain.get("texts", 0) != saved.texts:
-        raise WrongArrays("its bank has another number of texts than its rows")
+        raise WrongArrays("the number of texts of its bank is not that of its rows")
     blank = blank_of(saved.width, saved.texts, n_classes or 0)
     if differing := arrays.keys() ^ blank.keys():
         name = min(differing)
-        raise WrongArrays(f"its array {name} is {'missing' if name in blank else 'not known'}")
+        raise WrongArrays(f"its array {name} is {'missing' if name in blank else 'unknown'}")
     for name, array in arrays.items():
         _check_form(name, array, blank[name])
     for prefix in ("diagonal_", "texts_"):
         if len({len(array) for name, array in arrays.items() if name.startswith(prefix)}) > 1:
-            raise WrongArrays(f"its arrays {prefix} are not equally long")
+            raise WrongArrays(f"its arrays {prefix}* differ in length")
     for name in filter(re.compile(r"endless\d+_W").fullmatch, arrays):
         others = (name.removesuffix("W") + field for field in ("beta", "curvature"))
         if {arrays[other].shape for other in others} != {arrays[name].shape[:2] or (0,)}:
-            raise WrongArrays(f"its array {name} belongs to other learners than the rest")
+            raise WrongArrays(f"its array {name} does not fit the learners of its bank")
     answers = arrays.get("neighbours_said", _NO_ANSWERS)  # absent if the spec has no neighbours
     if n_classes is None and not np.array_equal(answers, blank.get("neighbours_said", _NO_ANSWERS)):
         raise WrongArrays("its array neighbours_said names classes, but it learns numbers")
@@ -106,7 +105,7 @@ def check_bank(saved: SavedHead, blank_of: Callable[[int | None, int, int], Arra
 
 
 def _check_form(name: str, array: NDArray[Any], blank: NDArray[Any]) -> None:
-    """Check types and shapes against an empty bank, except along axes that samples extend."""
+    """Compare type and shape with those of a new bank, except along an axis that samples extend."""
     shape, wanted = list(array.shape), list(blank.shape)
     axis = next((axis for pattern, axis in _GROWING.items() if re.fullmatch(pattern, name)), None)
     if axis is not None and len(shape) == len(wanted):
@@ -114,14 +113,16 @@ def _check_form(name: str, array: NDArray[Any], blank: NDArray[Any]) -> None:
         wanted.pop(axis)
         if name.startswith("diagonal_") and not length:
             raise WrongArrays(f"its array {name} is empty")
-    dimensions = next((n for pattern, n in _REMEMBERED.items() if re.fullmatch(pattern, name)), 0)
-    remembered = len(array) > 0 and array.ndim == dimensions
-    if array.dtype != blank.dtype or (shape != wanted and not remembered):
+    dimensions = next(
+        (n for pattern, n in _EARLIER_STATES.items() if re.fullmatch(pattern, name)), 0
+    )
+    has_states = len(array) > 0 and array.ndim == dimensions
+    if array.dtype != blank.dtype or (shape != wanted and not has_states):
         raise WrongArrays(f"its array {name} has the shape {array.shape} or another type")
 
 
 def _check_numbers(arrays: Arrays, n_classes: int | None) -> None:
-    """Check codes of classes, places and counts."""
+    """Check class codes, indices and counts."""
     counts = arrays["counts"]
     if counts[0] < 1:
         raise WrongArrays("its array counts has no samples, but its bank has begun")
@@ -131,7 +132,7 @@ def _check_numbers(arrays: Arrays, n_classes: int | None) -> None:
     if n_classes is None:
         _check_first(arrays, int(counts[0]))
     if not 0 <= arrays["losses_next"][0] <= len(arrays["losses_recent"]):
-        raise WrongArrays("its array losses_next names no place")
+        raise WrongArrays("its array losses_next is out of range")
     if "neighbours_stored" in arrays and arrays["neighbours_stored"][0] < 0:
         raise WrongArrays("its array neighbours_stored is below zero")
     if "bayes_sums" in arrays:
@@ -140,42 +141,40 @@ def _check_numbers(arrays: Arrays, n_classes: int | None) -> None:
         return
     for name, least in _CODES.items():
         if name in arrays and not _name_classes(arrays[name], least, n_classes):
-            raise WrongArrays(f"its array {name} names a class that is not known")
+            raise WrongArrays(f"its array {name} names an unknown class")
     target = arrays.get("neighbours_target", np.zeros(0))
     if not _name_classes(target, 0, n_classes) or (target != np.floor(target)).any():
-        raise WrongArrays("its array neighbours_target names a class that is not known")
+        raise WrongArrays("its array neighbours_target names an unknown class")
 
 
 def _check_first(arrays: Arrays, samples: int) -> None:
     waiting = samples if samples < FIRST else 0
     if any(len(arrays[f"early_{field}"]) != waiting for field in FirstSamples._fields):
-        raise WrongArrays("its arrays early_ are not of its first samples")
+        raise WrongArrays("its arrays early_* do not hold its first samples")
     units = Units(*arrays["target_units"].tolist())
     with np.errstate(all="ignore"):
         largest = units.unscaled(np.array([math.inf, -math.inf]))
     if units.bend and not (is_bend(units.bend) and np.isfinite(largest).all()):
-        raise WrongArrays("its array target_units has logarithms that no targets make")
+        raise WrongArrays("its array target_units has an impossible logarithm")
 
 
 def _check_bayes(arrays: Arrays) -> None:
     if (arrays["bayes_sums"][..., 0] < 0.0).any():
         raise WrongArrays("its array bayes_sums has weights below zero")
     if arrays["bayes_rows"][0] != arrays["counts"][0]:
-        raise WrongArrays("its array bayes_rows is not the number of its samples")
+        raise WrongArrays("its array bayes_rows differs from its number of samples")
     sums, beta, curvature = (arrays[name] for name in _EARLIER_BAYES)
     if len(sums) or len(beta) or len(curvature):
         if {beta.shape, curvature.shape} != {sums.shape[:2]}:
-            raise WrongArrays("its arrays bayes_earlier do not belong together")
+            raise WrongArrays("the shapes of its arrays bayes_earlier_* do not fit each other")
         if sums.shape[1:] != arrays["bayes_sums"].shape:
-            raise WrongArrays(
-                "its array bayes_earlier_sums belongs to other learners than the rest"
-            )
+            raise WrongArrays("its array bayes_earlier_sums does not fit the learners of its bank")
         if (sums[..., 0] < 0.0).any():
             raise WrongArrays("its array bayes_earlier_sums has weights below zero")
 
 
 def _check_chunk(arrays: Arrays, most: int) -> None:
-    """Raise WrongArrays if more rows wait for the end of a chunk than the chunk has had.
+    """Raise WrongArrays if more rows wait for the end of a chunk than the chunk has.
 
     There may be fewer: after a merge, none wait.
     """

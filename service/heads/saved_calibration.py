@@ -1,9 +1,8 @@
 """Checks of the saved calibrations of heads, before compiled code reads them.
 
-A calibration is compared with that of a head of the same spec that has learned nothing: it must
-have the same arrays, of the same types and, except where samples or classes add to them, shapes.
-Numbers of classes must be in range, and values finite: otherwise a model would accept the state,
-and break at a later sample.
+A calibration is compared with that of a new head of the same spec: it must have the same arrays, of
+the same types and, except where samples or classes extend them, shapes. Class codes must be in
+range, and values finite; otherwise a model would accept the state and fail at a later sample.
 """
 
 import numpy as np
@@ -17,9 +16,9 @@ _RANKING = {"ranking", "ranking_bins", "ranking_codes"}
 _GROWING = {"recent", "waiting", "waiting_codes", "codes", "scores", *_RANKING}
 _MOST_KEPT = 1000
 _NOT_NEGATIVE = {"sums", "bins", "widths", "recent", "ranking"}
-# Rounding takes probabilities, and what is computed from them, a little below zero.
+# Rounding may leave probabilities, and values computed from them, slightly below zero.
 _LEAST = -1e-9
-# The score of a class of which nothing was known is -inf; squares may overflow.
+# The score of a class that was unknown then is -inf. Bounded, because scores are squared.
 CALIBRATION_NUMBERS: Bounds = (
     (r"(past_)?calibration_(scores|waiting)", Numbers(-1e150, 1e150, below=True)),
     (r"(past_)?calibration_widths", Numbers(0.0, above=True)),
@@ -30,19 +29,21 @@ def check_calibration(arrays: Arrays, blank: Arrays, n_classes: int | None) -> N
     """Raise WrongArrays unless the arrays of a head's calibration fit each other.
 
     Args:
-        arrays: of the head.
-        blank: of a head of the same spec that has learned nothing.
-        n_classes: that the head has met; None of numbers.
+        arrays: the arrays of the saved head.
+        blank: the arrays of a new head of the same spec.
+        n_classes: the number of known classes; None for regression.
     """
     of_blank, saved = calibration_arrays(blank), calibration_arrays(arrays)
     if saved or of_blank:
         _check(saved, of_blank, n_classes)
-    if without_labels_before := calibration_of_past(arrays):
-        _check(without_labels_before, of_blank, n_classes)
+    if without_past := calibration_of_past(arrays):
+        _check(without_past, of_blank, n_classes)
 
 
 def _check(arrays: Arrays, blank: Arrays, n_classes: int | None) -> None:
-    _require((arrays.keys() - {"scaling"}) == blank.keys(), "", "has other arrays than it saves")
+    _require(
+        (arrays.keys() - {"scaling"}) == blank.keys(), "", "arrays are not those that a head saves"
+    )
     for name, array in arrays.items():
         wanted = blank.get(name, np.empty(0))
         fits = array.dtype == wanted.dtype and array.ndim == wanted.ndim
@@ -59,16 +60,18 @@ def _check(arrays: Arrays, blank: Arrays, n_classes: int | None) -> None:
         _check_decisions("waiting", "waiting_codes", arrays, n_classes)
         _check_decisions("scores", "codes", arrays, n_classes)
         columns = arrays["scores"].shape[1]
-        _require(arrays["codes"].max(initial=-1) < columns, "codes", "names a class without score")
+        _require(
+            arrays["codes"].max(initial=-1) < columns, "codes", "names a class without a score"
+        )
         label_scores = arrays["scores"][np.arange(len(arrays["codes"])), arrays["codes"]]
-        _require(bool(np.isfinite(label_scores).all()), "scores", "has none of a label")
+        _require(bool(np.isfinite(label_scores).all()), "scores", "lacks the score of a label")
         fits = "scaling" not in arrays or len(arrays["scaling"]) == 1 + columns
-        _require(fits, "scaling", "is not one of the scores")
+        _require(fits, "scaling", "does not fit the scores")
         _check_ranking(arrays, blank["ranking"].shape[-1], n_classes)
 
 
 def _check_ranking(arrays: Arrays, n_bins: int, n_classes: int) -> None:
-    """Check that each class has as many counts as the others, and each of the last rows a bin."""
+    """Check that all classes count the same rows, and that each of the last rows has a bin."""
     counts, bins, codes = (arrays[name] for name in sorted(_RANKING))
     n_known, rows = bins.shape
     _require(n_known <= n_classes and rows <= _MOST_KEPT, "ranking_bins", "has too many bins")
@@ -76,16 +79,16 @@ def _check_ranking(arrays: Arrays, n_bins: int, n_classes: int) -> None:
     rows_of_all, rows_of_class = counts
     same = bool((rows_of_all.sum(axis=1) == rows_of_class.sum()).all())
     same = same and bool((rows_of_class <= rows_of_all).all())
-    _require(same, "ranking", "counts rows for one class that it does not for another")
+    _require(same, "ranking", "counts different rows for different classes")
     _require(len(codes) == rows, "ranking_codes", "is not as long as calibration_ranking_bins")
     inside = bool(((codes >= 0) & (codes < n_known)).all())
-    _require(inside, "ranking_codes", "names a class that is not known")
+    _require(inside, "ranking_codes", "names an unknown class")
 
 
 def _check_values(arrays: Arrays, has_classes: bool) -> None:
     """Check that values are finite and, where they must be, not below zero.
 
-    The score of a class of which nothing was known is -inf; sums of widths may overflow to inf.
+    The score of a class that was unknown then is -inf; sums of widths may overflow to inf.
     """
     for name, array in arrays.items():
         finite = np.isfinite(array)
@@ -101,13 +104,13 @@ def _check_values(arrays: Arrays, has_classes: bool) -> None:
 
 
 def _check_decisions(scores: str, codes: str, arrays: Arrays, n_classes: int) -> None:
-    """Check that there is a score for each class at most, and a label for each row."""
+    """Check that rows have at most one score per class, and a label each."""
     rows, columns = arrays[scores].shape
     values = arrays[codes]
     _require(columns <= n_classes and rows <= _MOST_KEPT, scores, "has too many scores")
     _require(len(values) == rows, codes, f"is not as long as calibration_{scores}")
     inside = bool(((values >= 0) & (values < n_classes)).all())
-    _require(inside, codes, "names a class that is not known")
+    _require(inside, codes, "names an unknown class")
 
 
 def _require(holds: bool, name: str, what: str) -> None:

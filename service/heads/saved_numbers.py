@@ -1,8 +1,8 @@
 """Bounds on the numbers in a saved state, as tables with a line for each kind of array.
 
-A learner saves finite numbers, and counts that are not below zero. Where an array may hold anything
-else, or less, a line says so: in `IN_ROWS` for the rows of a model, else beside the checks of the
-head that saves it. Shapes and types are checked before.
+By default, floats must be finite and integers not below zero. A line allows an array more or less:
+in `IN_ROWS` for the rows of a model, otherwise beside the checks of the head that saves it. Shapes
+and types are checked before.
 """
 
 import math
@@ -15,7 +15,7 @@ import numpy as np
 
 from wolfstream.service.heads.saved_arrays import Arrays, WrongArrays
 
-# Beyond it, not every whole number is a 64-bit float; no stream has so many samples.
+# Not every larger integer is a 64-bit float; no stream has so many samples.
 _MOST_SAMPLES = 2.0**53
 
 
@@ -25,8 +25,8 @@ class Numbers:
 
     Attributes:
         least, most: the bounds.
-        missing: whether NaN may stand for a number that there is not.
-        below, above: whether -inf and inf are allowed beside the interval.
+        missing: whether NaN may stand for a missing number.
+        below, above: whether -inf and inf are allowed besides the interval.
     """
 
     least: float = -math.inf
@@ -36,8 +36,8 @@ class Numbers:
     above: bool = False
 
 
-# (pattern of an array's name, its numbers); a tuple has one for each element. The first pattern
-# that matches decides. Other arrays hold any finite floats, or counts.
+# (pattern of an array's name, bounds on its numbers or a tuple of bounds, one for each element).
+# The first pattern that matches applies. Without one, the defaults above do.
 Bounds: TypeAlias = tuple[tuple[str, Numbers | tuple[Numbers, ...]], ...]
 
 ANY = Numbers()
@@ -45,14 +45,14 @@ COUNT = Numbers(0.0, _MOST_SAMPLES)
 PLACE = Numbers(-1.0, _MOST_SAMPLES)  # an index; -1 for none
 FROM_ZERO = Numbers(0.0)
 POSITIVE = Numbers(5e-324)
-WIDTH = Numbers(1e-300, 1e100)  # of a kernel, as its gamma
+WIDTH = Numbers(1e-300, 1e100)  # gamma of a kernel
 SHARE = Numbers(0.0, 1.0)
 MAY_BE_MISSING = Numbers(missing=True)
-# Sums of rows. No row is longer than 1e50, so the squares of these sums do not overflow.
+# Sums of rows. No row has a larger norm than 1e50, so squares of these sums do not overflow.
 SUM = Numbers(-1e150, 1e150)
 # Means of logarithms of floats.
 LOGARITHM = Numbers(-1000.0, 1000.0)
-# Rounding takes weights on the simplex a little below zero.
+# Rounding may leave weights on the simplex slightly below zero.
 WEIGHT = Numbers(-1e-9)
 
 # Rows, their preparation, and the facts about their columns.
@@ -69,7 +69,7 @@ IN_ROWS: Bounds = (
 
 
 def check_numbers_in(arrays: Arrays, bounds: Bounds) -> None:
-    """Raise WrongArrays for an array with numbers that no learner saves."""
+    """Raise WrongArrays for an array with numbers out of bounds."""
     for name, array in arrays.items():
         wanted = _numbers_in(name, array.dtype.kind, bounds)
         each = wanted if isinstance(wanted, tuple) else (wanted,)
@@ -78,7 +78,7 @@ def check_numbers_in(arrays: Arrays, bounds: Bounds) -> None:
             raise WrongArrays(f"its array {name} has numbers that no learner holds")
 
 
-@lru_cache(4096)  # names in files are anybody's
+@lru_cache(4096)  # bounded, because clients choose the names in files
 def _numbers_in(name: str, kind: str, bounds: Bounds) -> Numbers | tuple[Numbers, ...]:
     for pattern, numbers in bounds:
         if re.fullmatch(pattern, name):

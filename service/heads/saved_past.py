@@ -1,4 +1,4 @@
-"""Checks of what a saved bank knows of the labels before a row, before compiled code reads it."""
+"""Checks of a saved bank's arrays about earlier labels, before compiled code reads them."""
 
 from wolfstream.service.heads.saved_arrays import Arrays, WrongArrays, require
 from wolfstream.service.heads.saved_numbers import (
@@ -28,7 +28,7 @@ PAST_NUMBERS: Bounds = (
 
 
 def calibration_of_past(arrays: Arrays) -> Arrays:
-    """Return the calibration of answers without the labels before, in a bank's arrays."""
+    """Return from a bank's arrays the calibration of predictions without earlier labels."""
     return {
         name.removeprefix(_CALIBRATION): array
         for name, array in arrays.items()
@@ -37,9 +37,13 @@ def calibration_of_past(arrays: Arrays) -> Arrays:
 
 
 def check_past(arrays: Arrays, n_classes: int | None) -> None:
-    """Raise WrongArrays unless the arrays of the labels before belong together.
+    """Raise WrongArrays unless the arrays about earlier labels fit each other.
 
-    n_classes: that the head has met; None of numbers. The calibration is checked as others are.
+    The calibration among them is checked with the others, in `saved_calibration`.
+
+    Args:
+        arrays: the arrays about earlier labels.
+        n_classes: the number of known classes; None for regression.
     """
     past_arrays = {
         name: array for name, array in arrays.items() if not name.startswith(_CALIBRATION)
@@ -59,18 +63,18 @@ def check_past(arrays: Arrays, n_classes: int | None) -> None:
     }
     if differing := past_arrays.keys() ^ blank.keys():
         name = min(differing)
-        raise WrongArrays(f"its array {name} is {'missing' if name in blank else 'not known'}")
+        raise WrongArrays(f"its array {name} is {'missing' if name in blank else 'unknown'}")
     for name, array in blank.items():
         same = past_arrays[name].dtype == array.dtype and past_arrays[name].shape == array.shape
         require(same, name, f"has the shape {past_arrays[name].shape} or another type")
     next_loss = f"{PREFIX}losses_next"
     inside = 0 <= past_arrays[next_loss][0] <= len(past_arrays[f"{PREFIX}losses_recent"])
-    require(inside, next_loss, "names no place")
+    require(inside, next_loss, "is out of range")
     require(past_arrays[f"{PREFIX}total"][0] >= 0, f"{PREFIX}total", "is below zero")
     if n_classes is None:
         require(past_arrays[f"{PREFIX}seen"][0] >= 0, f"{PREFIX}seen", "is below zero")
     elif f"{PREFIX}last" in past_arrays:
         is_class = -1 <= past_arrays[f"{PREFIX}last"][0] < classes
-        require(is_class, f"{PREFIX}last", "names a class that is not known")
+        require(is_class, f"{PREFIX}last", "names an unknown class")
         same, every = past_arrays[f"{PREFIX}stay"].tolist()
         require(0.0 <= same <= every, f"{PREFIX}stay", "counts more labels than came")

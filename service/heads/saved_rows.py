@@ -1,7 +1,7 @@
-"""Checks of what saved heads of several kinds have: rows, their labels, weights and numbers.
+"""Checks of the rows in saved heads of several kinds, with their labels, weights and sequences.
 
-Each array must have the right type and number of dimensions. Arrays about the same rows must be
-equally long. Numbers that refer to a row, a class or a column must be in range.
+Each array must have the right type and number of dimensions. Arrays about the same rows must have
+the same length. Indices of rows, classes and columns must be in range.
 """
 
 import numpy as np
@@ -20,7 +20,7 @@ from wolfstream.service.heads.saved_arrays import (
 )
 from wolfstream.solver.kernels.bandwidth import SAMPLES
 
-# weights -> the rows that they belong to
+# array of weights -> array of its rows
 _WEIGHTS = {
     "inverse_weight": "rows",
     "y_weight": "rows",
@@ -36,7 +36,7 @@ _LABELS = {"rows": "y", "auto_rows": "auto_y", "first_rows": "first_y", "window_
 
 
 def check_rows(saved: SavedHead) -> None:
-    """Raise WrongArrays unless the rows that a head has kept fit their labels and weights."""
+    """Raise WrongArrays unless the stored rows of a head fit their labels and weights."""
     arrays, n_classes, dimension = saved.arrays, saved.n_classes, saved.stored_dimension
     for name in arrays:
         if name.endswith("_indptr"):
@@ -70,9 +70,9 @@ def check_expansion(saved: SavedHead) -> None:
 
 
 def _check_first(prefix: str, arrays: Arrays, n_classes: int | None) -> None:
-    """Check the number of first samples: all that are kept, or as many as were needed.
+    """Check the number of first samples: all those stored or, once dropped, as many as are needed.
 
-    With another number, the learner would derive its settings again, from a part of them.
+    With another number the learner would derive its settings again, from a part of the samples.
     """
     seen, rows = f"{prefix}seen", f"{prefix}rows"
     if seen not in arrays:
@@ -87,23 +87,25 @@ def _check_first(prefix: str, arrays: Arrays, n_classes: int | None) -> None:
     needed = SAMPLES if prefix or n_classes is None else 0
     if "landmarks" in arrays or "landmarks_indptr" in arrays:
         needed = max(needed, n_saved_rows("landmarks", arrays))
-    require(count == 0 or count >= needed, seen, "is too small for what was settled")
+    require(count == 0 or count >= needed, seen, "is too small for the settings derived from it")
 
 
 def _check_sequences(arrays: Arrays, sequence: int) -> None:
-    """Check the list of samples from which on sequences exceed counts, and by how much."""
+    """Check the array of `heads.sequences`: first samples, and offsets from there on."""
     check_shape("sequences", arrays, (2, None))
     check_numbers("sequences", arrays, None)
     first, offset = arrays["sequences"]
     rises = bool((np.diff(first) > 0).all() and (np.diff(offset) > 0).all())
     counted = len(first) > 0 and first[0] + offset[0] > 0 and first[-1] + offset[-1] <= sequence
-    require(rises and counted, "sequences", "are not those of samples")
+    require(rises and counted, "sequences", "are not sequences of samples")
 
 
 def check_norms_of_rows(arrays: Arrays, limit: float) -> None:
     """Raise WrongArrays if a stored row is larger than any that could have been learned.
 
-    limit: on ||x||^2 of each row, up to which no kernel value overflows.
+    Args:
+        arrays: the arrays of a head, checked.
+        limit: the largest ||x||^2 of a row for which no kernel value overflows.
     """
     for name in _ROWS:
         norms = _square_norms(name, arrays)
@@ -111,7 +113,7 @@ def check_norms_of_rows(arrays: Arrays, limit: float) -> None:
 
 
 def _square_norms(name: str, arrays: Arrays) -> NDArray[np.float64]:
-    """Return ||x||^2 of each row, (n,), of checked arrays; NaN for a row that has a NaN."""
+    """Return ||x||^2 of each row, (n,); NaN for a row with a NaN."""
     with np.errstate(over="ignore", invalid="ignore"):
         if name in arrays:
             rows = arrays[name].astype(np.float64)

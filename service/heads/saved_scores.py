@@ -1,6 +1,6 @@
-"""Checks of the plain data of saved heads: scores, changes, and what learners note.
+"""Checks of the plain data of saved heads: scores, changes, and counts of learners.
 
-Descriptions, metrics and the console compute with scores; nothing else checks their types.
+Descriptions, metrics and the console compute with scores without checking their types.
 """
 
 import json
@@ -13,19 +13,19 @@ from pydantic import BaseModel, ConfigDict, Field, ValidationError
 from wolfstream.service.heads.recent import LENGTH
 from wolfstream.service.heads.saved_arrays import WrongArrays
 
-_MOST = 2**53  # beyond it, not every whole number is a 64-bit float
+_MOST = 2**53  # not every larger integer is a 64-bit float
 _Count = Annotated[int, Field(ge=0, le=_MOST)]
 _Code = Annotated[int, Field(ge=-1, le=_MOST)]  # of a class; -1 for none
 _Number = Annotated[float, Field(allow_inf_nan=False)]
 _Sum = Annotated[float, Field(allow_inf_nan=False, ge=0.0)]
 _Mean = Annotated[float, Field(ge=0.0, le=1.0)]
-# Losses wait until their block is complete, and the first ones until they set the scale.
+# Losses that wait for a complete block; up to 256 wait until they set the scale.
 _Waiting = Annotated[list[_Sum], Field(max_length=256)]
 _Column = Annotated[list[_Number | None], Field(max_length=LENGTH)]
 
 
 class _PlainData(BaseModel):
-    """Data as JSON gives it: a list may stand for a tuple, but no other type for another."""
+    """Data from JSON: a list may stand for a tuple; no other types are converted."""
 
     model_config = ConfigDict(strict=True)
 
@@ -65,16 +65,16 @@ class _Values(_PlainData):
 
 
 class _Learner(_PlainData):
-    """What learners note beside their arrays, each of them some of these."""
+    """Counts that learners save beside their arrays; each learner saves some of them."""
 
     features: _Count = 0
     class_counts: list[_Sum] = []
 
 
 def check_scores(heads: Mapping[str, Mapping[str, Any]]) -> None:
-    """Raise WrongArrays for plain data that no head of its name saves.
+    """Raise WrongArrays for plain data that no head saves.
 
-    heads: name -> plain data.
+    heads: head -> its plain data.
     """
     for name, plain in heads.items():
         content = json.dumps(plain)
@@ -90,31 +90,35 @@ def check_scores(heads: Mapping[str, Mapping[str, Any]]) -> None:
 
 
 def _check_classes(head: str, plain: _Classes) -> None:
-    """Check that codes of classes are in range, and that all counts are of the same samples."""
+    """Check that class codes are in range, and that counts are consistent."""
     n_classes, confusion, recent = len(plain.met), plain.confusion, plain.recent
     square = len(confusion) == n_classes and all(len(row) == n_classes for row in confusion)
-    _require(square and n_classes <= len(plain.classes), head, "confusion", "is not of its classes")
+    _require(
+        square and n_classes <= len(plain.classes), head, "confusion", "does not fit its classes"
+    )
     judged = sum(map(sum, confusion))
     *right, last, majority = plain.rules
-    _require(max(last, majority) < n_classes, head, "rules", "names a class that is not known")
-    _require(max(right) <= judged, head, "rules", "counts more than were judged")
-    _require(plain.log_loss[1] <= judged, head, "log_loss", "counts more than were judged")
+    _require(max(last, majority) < n_classes, head, "rules", "names an unknown class")
+    _require(max(right) <= judged, head, "rules", "counts more samples than were judged")
+    _require(plain.log_loss[1] <= judged, head, "log_loss", "counts more samples than were judged")
     met = all(sum(row) <= n for row, n in zip(confusion, plain.met, strict=True))
-    _require(met, head, "met", "counts fewer than were judged")
+    _require(met, head, "met", "counts fewer samples than were judged")
     _check_recent(head, recent, judged)
     labels, guesses, *flags, losses = recent
     inside = all(code in range(n_classes) for code in (*labels, *guesses))
     inside = inside and all(flag in (0, 1) for column in flags for flag in column)
-    _require(inside, head, "recent", "names a class that is not known")
-    _require(all(loss is None or loss >= 0.0 for loss in losses), head, "recent", "has a gain")
+    _require(inside, head, "recent", "names an unknown class")
+    _require(
+        all(loss is None or loss >= 0.0 for loss in losses), head, "recent", "has a negative loss"
+    )
     pairs = Counter((int(a or 0), int(b or 0)) for a, b in zip(labels, guesses, strict=True))
     fewer = all(n <= confusion[label][guess] for (label, guess), n in pairs.items())
-    _require(fewer, head, "recent", "has samples that were not judged")
+    _require(fewer, head, "recent", "has samples that confusion does not count")
     _check_changes(head, plain.changes)
 
 
 def _check_values(head: str, plain: _Values) -> None:
-    _require(plain.rules[0] >= plain.judged, head, "rules", "counts fewer than were judged")
+    _require(plain.rules[0] >= plain.judged, head, "rules", "counts fewer samples than were judged")
     _check_recent(head, plain.recent, plain.judged)
     whole = all(value is not None for column in plain.recent for value in column)
     _require(whole, head, "recent", "has numbers missing")
@@ -123,7 +127,7 @@ def _check_values(head: str, plain: _Values) -> None:
 
 def _check_recent(head: str, columns: Sequence[Sequence[Any]], judged: int) -> None:
     same = {len(column) for column in columns} == {min(judged, LENGTH)}
-    _require(same, head, "recent", "is not of the last samples that were judged")
+    _require(same, head, "recent", "does not hold the last judged samples")
 
 
 def _check_changes(head: str, changes: _Changes) -> None:
@@ -131,7 +135,7 @@ def _check_changes(head: str, changes: _Changes) -> None:
     fits = len(sizes) == len(sums) and len(changes.found) <= changes.total
     # Each block of a bucket has 64 losses, none above 1.
     fits = fits and all(total <= 64 * size for size, total in zip(sizes, sums, strict=True))
-    _require(fits, head, "changes", "do not belong together")
+    _require(fits, head, "changes", "are inconsistent")
 
 
 def _require(holds: bool, head: str, name: str, what: str) -> None:

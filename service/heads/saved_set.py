@@ -33,15 +33,16 @@ from wolfstream.solver.stream.relabelling import LONGEST_WAIT
 from wolfstream.solver.working_set.auto_widths import MOST_BESIDE
 from wolfstream.solver.working_set.past import EARLIER, RECENT
 
-# The code of a slot from which a sample was removed.
+# The code of a slot whose sample was removed.
 _FREE = -1
+# Names of the arrays with an element for each problem, each member, and each slot of a tube.
 _OF_PROBLEMS = ("sizes", "q", "steps", "indefinite")
 _OF_MEMBERS = ("alpha", "gradient", "sign", "column")
 _OF_TUBE = ("beta", "value", "target")
 
 
 class _SampleCounts(NamedTuple):
-    """The numbers of classes, of samples seen, and of samples ever stored."""
+    """The numbers of classes, samples seen, and samples ever stored."""
 
     classes: int
     seen: int
@@ -60,9 +61,11 @@ SET_NUMBERS: Bounds = (
 
 
 def check_set(saved: SavedHead, *, of_numbers: bool) -> None:
-    """Raise WrongArrays unless the samples of a set fit its problems, and its widths their past.
+    """Raise WrongArrays unless a set's samples fit its problems, and its widths its past samples.
 
-    of_numbers: whether its targets are numbers.
+    Args:
+        saved: the saved head.
+        of_numbers: whether targets are numbers instead of labels.
     """
     check_rows(saved)
     arrays, n_classes = saved.arrays, saved.n_classes
@@ -82,7 +85,7 @@ def check_set(saved: SavedHead, *, of_numbers: bool) -> None:
 
 
 def _check_stored_samples(arrays: Arrays, n_classes: int | None, dimension: int | None) -> None:
-    """Check a set of labelled samples, and the problem on them for each pair of classes."""
+    """Check a set of labelled samples, with a problem for each pair of classes."""
     check_counts(arrays, 3, n_classes)
     classes, seen, added = (int(count) for count in arrays["counts"])
     taken = _check_samples(arrays, dimension, _SampleCounts(classes, seen, added))
@@ -135,7 +138,7 @@ def _check_samples(
 
 
 def _check_widths(arrays: Arrays, n_classes: int | None, dimension: int | None) -> None:
-    """Check a kernel's widths, and the past samples from which they are derived."""
+    """Check a kernel's widths, and the past samples that they are derived from."""
     check_shape("widths", arrays, (3,))
     check_floats("widths", arrays)
     gamma, horizon, centre = arrays["widths"].tolist()
@@ -151,14 +154,14 @@ def _check_widths(arrays: Arrays, n_classes: int | None, dimension: int | None) 
     time, seen = arrays["past_time"], int(arrays["past_seen"][0])
     require(bool((np.diff(time) > 0).all()), "past_time", "is not in order")
     last = int(time[-1]) + 1 if len(time) else 0
-    require(last == seen, "past_seen", "is not one more than the last number of past_time")
+    require(last == seen, "past_seen", "does not follow the last number of past_time")
 
 
 def _check_search(arrays: Arrays, n_classes: int | None, dimension: int | None) -> None:
-    """Check the samples of a search for widths that goes on, and when it ends."""
+    """Check the samples of a running search for widths, and when it ends."""
     check_shape("search_X", arrays, (None, dimension))
     n = len(arrays["search_X"])
-    require(0 < n <= RECENT + EARLIER, "search_X", "does not have as many rows as a search")
+    require(0 < n <= RECENT + EARLIER, "search_X", "has no rows, or more than a search uses")
     for name in ("search_time", "search_codes"):
         check_shape(name, arrays, (n,))
     check_numbers("search_codes", arrays, n_classes)
@@ -172,12 +175,12 @@ def _check_search(arrays: Arrays, n_classes: int | None, dimension: int | None) 
 
 
 def _check_moves(arrays: Arrays, n_classes: int | None) -> None:
-    """Check a set's recent predictions, and the labels that came for them."""
+    """Check a set's recent predictions and their labels."""
     check_shape("moved_seen", arrays, (3,))
     check_numbers("moved_seen", arrays, None)
     seen = int(arrays["past_seen"][0])
     of_moves, moved, wait = arrays["moved_seen"].tolist()
-    require(of_moves == seen, "moved_seen", "is not that of past_seen")
+    require(of_moves == seen, "moved_seen", "differs from past_seen")
     possible = moved <= seen and wait <= LONGEST_WAIT
     require(possible, "moved_seen", "has a move that has not come, or waits for too long")
     check_shape("moved_table", arrays, (None, None))

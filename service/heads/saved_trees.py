@@ -1,4 +1,4 @@
-"""Checks of the arrays of trees that join a saved bank, before compiled code reads them."""
+"""Checks of the arrays of a saved bank's trees, before compiled code reads them."""
 
 import numpy as np
 from numpy.typing import NDArray
@@ -32,9 +32,9 @@ _ROWS, _FOREST = f"{PREFIX}window_", f"{PREFIX}forest_"
 TREE_NUMBERS: Bounds = (
     (r"trees_(losses_recent|window_X|window_words)", MAY_BE_MISSING),
     (r"trees_losses_count", COUNT),
-    (r"trees_counts", PLACE),  # -1 where no fit goes on
+    (r"trees_counts", PLACE),  # -1 if no fit is running
     (r"trees_window_weight", Numbers(POSITIVE.least, SUM.most)),
-    # What is added up or squared, here or by the trees of the next fit.
+    # Numbers that are added up or squared, here or by the trees of the next fit.
     (r"trees_window_(y|base)", SUM),
     (r"trees_forest_(fresh|residual|past)_(leaf|start)", SUM),
     (r"trees_forest_bins_edges", Numbers(above=True)),
@@ -48,26 +48,29 @@ TREE_NUMBERS: Bounds = (
 
 
 def check_trees(arrays: Arrays, columns: object, n_classes: int | None) -> None:
-    """Raise WrongArrays unless the arrays of trees belong together.
+    """Raise WrongArrays unless the arrays of trees fit each other.
 
-    columns: of their rows, as the state says. n_classes: that the head has met; None of numbers.
+    Args:
+        arrays: the arrays of the trees, with their prefix.
+        columns: the number of columns of their rows, as read from the state.
+        n_classes: the number of known classes; None for regression.
     """
     if isinstance(columns, bool) or not isinstance(columns, int):
         raise WrongArrays("its trees have no number of columns")
     if not 0 < columns <= MOST_COLUMNS:
-        raise WrongArrays("its trees have no such number of columns")
+        raise WrongArrays("its trees have an impossible number of columns")
     base = arrays.get(f"{_ROWS}base", np.empty(0))
     words = arrays.get(f"{_ROWS}words", np.empty((0, 0))).shape[1:]
     if words not in ((0,), (MOST_CODES,)):
-        raise WrongArrays("its trees have no such number of words")
-    # Beside the bank's answers about numbers, those that trees have joined.
+        raise WrongArrays("its trees have an impossible number of words")
+    # For regression, `base` may have a second column: the predictions with earlier targets.
     past = n_classes is None and base.ndim == 2 and base.shape[1] == 2
     trees = TreeExperts(columns, (), *words, regression=n_classes is None, past=past)
     blank = trees.state()
     forest = {name: array for name, array in arrays.items() if name.startswith(_FOREST)}
     if differing := (arrays.keys() - forest.keys()) ^ blank.keys():
         name = min(differing)
-        raise WrongArrays(f"its array {name} is {'missing' if name in blank else 'not known'}")
+        raise WrongArrays(f"its array {name} is {'missing' if name in blank else 'unknown'}")
     for name, array in blank.items():
         shape = arrays[name].shape
         if name.startswith(_ROWS):
@@ -75,11 +78,15 @@ def check_trees(arrays: Arrays, columns: object, n_classes: int | None) -> None:
         same = arrays[name].dtype == array.dtype and shape == array.shape
         require(same, name, f"has the shape {arrays[name].shape} or another type")
     next_loss, recent = arrays[f"{PREFIX}losses_next"][0], arrays[f"{PREFIX}losses_recent"]
-    require(0 <= next_loss <= len(recent), f"{PREFIX}losses_next", "names no place")
+    require(0 <= next_loss <= len(recent), f"{PREFIX}losses_next", "is out of range")
     _check_window(arrays, trees, n_classes)
     if forest:
         known = int(arrays[f"{PREFIX}counts"][1])
-        require(past or f"{_FOREST}past_feature" not in forest, f"{_ROWS}base", "is of other rows")
+        require(
+            past or f"{_FOREST}past_feature" not in forest,
+            f"{_ROWS}base",
+            "does not fit the trees",
+        )
         _check_forests(forest, columns, None if n_classes is None else known)
 
 
@@ -89,12 +96,16 @@ def _check_window(arrays: Arrays, trees: TreeExperts, n_classes: int | None) -> 
     counts, stopped = f"{PREFIX}counts", classes > MOST_CLASSES
     require(0 <= classes <= (n_classes or 0), counts, "does not have the number of classes")
     outputs = 1 + trees.past_trees if n_classes is None else 0 if stopped else classes
-    require(len(X) == len(y) <= samples, f"{_ROWS}X", "has other rows than samples")
+    require(len(X) == len(y) <= samples, f"{_ROWS}X", "has more rows than samples, or fewer than y")
     require(len(y) <= trees.window.most, f"{_ROWS}X", "has too many rows")
-    require(base.ndim == 2 and base.shape == (len(y), outputs), f"{_ROWS}base", "is of other rows")
+    require(
+        base.ndim == 2 and base.shape == (len(y), outputs),
+        f"{_ROWS}base",
+        "has another number of rows",
+    )
     check_weights(f"{_ROWS}weight", arrays, len(y))
     words = arrays[f"{_ROWS}words"]
-    require(len(words) == len(y), f"{_ROWS}words", "is of other rows")
+    require(len(words) == len(y), f"{_ROWS}words", "has another number of rows")
     for name in ("X", "words"):
         require(not np.isinf(arrays[f"{_ROWS}{name}"]).any(), f"{_ROWS}{name}", "is not finite")
     require(bool(np.isfinite(base).all()), f"{_ROWS}base", "has numbers that are not finite")
@@ -104,15 +115,19 @@ def _check_window(arrays: Arrays, trees: TreeExperts, n_classes: int | None) -> 
     else:
         later = samples - begins
         ordered = 0 < begins <= samples < due <= following and 0 <= later < len(y)
-        require(ordered and not stopped, counts, "has a fit that cannot go on")
+        require(ordered and not stopped, counts, "has a fit that cannot continue")
         _check_units(f"{PREFIX}units", arrays)
         most = 0 if n_classes is None else min(classes, MOST_CLASSES)
-        require(min(most, 2) <= begun_classes <= most, counts, "has a fit of other classes")
+        require(
+            min(most, 2) <= begun_classes <= most,
+            counts,
+            "has a fit with another number of classes",
+        )
     require(bool(np.isfinite(y).all()), f"{_ROWS}y", "has numbers that are not finite")
     if n_classes is not None:
         fitted = y[: len(y) - later]
         named = _are_codes(y, classes) and (begins < 0 or _are_codes(fitted, begun_classes))
-        require(named, f"{_ROWS}y", "names a class that is not known")
+        require(named, f"{_ROWS}y", "names an unknown class")
 
 
 def _are_codes(y: NDArray[np.float64], classes: int) -> bool:
@@ -120,17 +135,17 @@ def _are_codes(y: NDArray[np.float64], classes: int) -> bool:
 
 
 def _check_forests(arrays: Arrays, columns: int, n_classes: int | None) -> None:
-    """Check trees: what they ask for, and a value for each leaf. n_classes: None of numbers."""
+    """Check fitted trees: their splits and leaves, bins and units."""
     fields = list(Trees._fields)
     own = ("counts", "units", "unit", "texts", "columns", "bins_edges", "bins_categories")
     wanted = {f"{_FOREST}{name}" for name in own}
     wanted |= {f"{_FOREST}values_{field}" for field in CodeValues._fields}
     past = n_classes is None and f"{_FOREST}past_feature" in arrays
     kinds = ["fresh", "residual", *(["past"] if past else [])]
-    wanted |= {f"{_FOREST}{of}_{field}" for of in kinds for field in fields}
+    wanted |= {f"{_FOREST}{kind}_{field}" for kind in kinds for field in fields}
     if differing := arrays.keys() ^ wanted:
         name = min(differing)
-        raise WrongArrays(f"its array {name} is {'missing' if name in wanted else 'not known'}")
+        raise WrongArrays(f"its array {name} is {'missing' if name in wanted else 'unknown'}")
     _check_form(f"{_FOREST}counts", arrays, (1,), np.int64)
     classes = int(arrays[f"{_FOREST}counts"][0])
     most = 0 if n_classes is None else min(n_classes, MOST_CLASSES)
@@ -139,7 +154,7 @@ def _check_forests(arrays: Arrays, columns: int, n_classes: int | None) -> None:
     _check_units(f"{_FOREST}units", arrays)
     _check_form(f"{_FOREST}unit", arrays, (1,), np.float64)
     unit = arrays[f"{_FOREST}unit"][0]
-    require(bool(np.isfinite(unit)) and unit > 0.0, f"{_FOREST}unit", "is no unit")
+    require(bool(np.isfinite(unit)) and unit > 0.0, f"{_FOREST}unit", "is not a unit")
     own_columns = columns + _check_encoding(arrays, columns, outputs_of(classes))
     seen = {"fresh": own_columns, "residual": own_columns + (n_classes is None)}
     seen["past"] = width = seen["residual"] + (COLUMNS if past else 0)
@@ -154,7 +169,7 @@ def _check_forests(arrays: Arrays, columns: int, n_classes: int | None) -> None:
         _check_form(f"{name}_right", arrays, (trees, NODES), np.uint64)
         _check_children(f"{name}_child", arrays, trees)
         inside = bool(((feature >= 0) & (feature < below)).all())
-        require(inside, f"{name}_feature", "asks for a column that is not there")
+        require(inside, f"{name}_feature", "names a missing column")
         outputs = outputs_of(classes)
         _check_form(f"{name}_leaf", arrays, (trees, LEAVES, outputs), np.float64)
         _check_form(f"{name}_start", arrays, (outputs,), np.float64)
@@ -164,22 +179,22 @@ def _check_forests(arrays: Arrays, columns: int, n_classes: int | None) -> None:
 
 
 def _check_children(name: str, arrays: Arrays, trees: int) -> None:
-    """Check that each node of trees leads to later nodes, or to leaves."""
+    """Check that the children of each node are later nodes or leaves."""
     _check_form(name, arrays, (trees, NODES, 2), np.int8)
     child = arrays[name]
     later = (child > np.arange(NODES)[:, None]) & (child < NODES)
     leaf = (child < 0) & (child >= -LEAVES)
-    require(bool((later | leaf).all()), name, "leads to no later node, and to no leaf")
+    require(bool((later | leaf).all()), name, "has a child that is neither a later node nor a leaf")
 
 
 def _check_encoding(arrays: Arrays, columns: int, targets: int) -> int:
-    """Check what codes are numbers, and which; return how many columns they are."""
-    texts, of_columns = (arrays[f"{_FOREST}{name}"] for name in ("texts", "columns"))
+    """Check how codes are encoded as numbers; return the number of columns that this adds."""
+    texts, encoded = (arrays[f"{_FOREST}{name}"] for name in ("texts", "columns"))
     _check_form(f"{_FOREST}texts", arrays, texts.shape[:1], np.float64)
-    _check_form(f"{_FOREST}columns", arrays, of_columns.shape[:1], np.int64)
-    inside = bool(((of_columns >= 0) & (of_columns < columns)).all())
-    require(inside, f"{_FOREST}columns", "names a column that is not there")
-    groups = len(texts) + len(of_columns)
+    _check_form(f"{_FOREST}columns", arrays, encoded.shape[:1], np.int64)
+    inside = bool(((encoded >= 0) & (encoded < columns)).all())
+    require(inside, f"{_FOREST}columns", "names a missing column")
+    groups = len(texts) + len(encoded)
     few = groups <= MOST_GROUPS and groups * targets <= MOST_VALUES
     require(few, f"{_FOREST}texts", "has too many columns")
     code, begin, value, start = (arrays[f"{_FOREST}values_{name}"] for name in CodeValues._fields)
@@ -189,7 +204,7 @@ def _check_encoding(arrays: Arrays, columns: int, targets: int) -> int:
     _check_form(f"{_FOREST}values_start", arrays, (groups, targets if groups else 0), np.float64)
     require(len(code) <= MOST_VALUED, f"{_FOREST}values_code", "has too many codes")
     ends = begin[0] == 0 and begin[-1] == len(code) and bool((np.diff(begin) >= 0).all())
-    require(ends, f"{_FOREST}values_begin", "is no division of the codes")
+    require(ends, f"{_FOREST}values_begin", "does not divide the codes")
     for name, array in (("texts", texts), ("values_value", value), ("values_start", start)):
         require(bool(np.isfinite(array).all()), f"{_FOREST}{name}", "is not finite")
     require(not np.isnan(code).any(), f"{_FOREST}values_code", "has NaN")
@@ -200,7 +215,7 @@ def _check_units(name: str, arrays: Arrays) -> None:
     _check_form(name, arrays, (5,), np.float64)
     units = arrays[name]
     sound = bool(np.isfinite(units).all()) and units[1] > 0.0
-    require(sound and (units[2] == 0.0 or is_bend(float(units[2]))), name, "is no unit")
+    require(sound and (units[2] == 0.0 or is_bend(float(units[2]))), name, "is not a unit")
 
 
 def _check_form(name: str, arrays: Arrays, shape: tuple[int, ...], of_type: type) -> None:

@@ -1,7 +1,7 @@
 """Prequential scores: how well a head predicted samples just before it learned them.
 
-Beside each score is that of rules without features on the same samples: the label or value before,
-the most frequent label so far, the mean so far.
+Each score comes with the scores of baselines, which use no features, on the same samples: the label
+or value before, the most frequent label so far, and the mean so far.
 """
 
 from collections.abc import Mapping
@@ -14,7 +14,7 @@ Score: TypeAlias = Hits | Errors
 
 
 def score_in(plain: Mapping[str, Any]) -> Score:
-    """Return the score in a head's saved state; one of no samples for a head that has none."""
+    """Return the score in a head's saved state; an empty score if the head has none."""
     score = Errors() if "sums" in plain else Hits()
     if "rules" in plain:
         score.restore(plain)

@@ -1,8 +1,8 @@
-"""The semiparametric head: a window of recent samples, and the last fit of one (P3).
+"""The semiparametric head: a window of recent samples, and a function fitted to one (P3).
 
-Samples of every learning call are added to the window, after the present fit was judged on them. A
-client asks for a refit, which solves the problem over a copy of the window on another thread;
-`adopt` serves its fit.
+Samples of every learning call are added to the window, after the current fit has predicted them. A
+refit, which a client requests, solves the problem over a copy of the window on another thread.
+`adopt` then serves its result.
 """
 
 from collections.abc import Iterator, Mapping, Sequence
@@ -48,18 +48,18 @@ from wolfstream.solver.stream.reasons import HeadGradient
 from wolfstream.solver.stream.value_head import Values
 from wolfstream.solver.stream.votes import NO_INPUTS, HeadAnswer, HeadInputs
 
-# The numbers in a full window, at most: 128 MB.
+# The most numbers that a full window may hold: 128 MB.
 LARGEST_WINDOW_NUMBERS = 1 << 24
-# The cost of a kernel value in float64 that is written to memory (2 to 20 ns), in multiplications.
+# The cost of computing and writing a float64 kernel value (2 to 20 ns), in multiplications.
 _COST_OF_VALUE = 50
 
 
 @dataclass(frozen=True, eq=False)
 class FittedView(ValueView):
-    """An immutable view of the head. model: None before the first refit. figures: for `stats`."""
+    """An immutable view of the head."""
 
-    model: SemiparametricView | None
-    figures: dict[str, Any]
+    model: SemiparametricView | None  # None before the first refit
+    figures: dict[str, Any]  # `stats`, without the scores
 
     @property
     def stats(self) -> dict[str, Any]:
@@ -68,7 +68,7 @@ class FittedView(ValueView):
 
     @property
     def gauges(self) -> dict[str, float | None]:
-        """The size of the window, and of the fit."""
+        """The sizes of the window and of the fit."""
         fit = self.figures["fit"]
         return {
             "window_samples": self.figures["window"],
@@ -78,7 +78,7 @@ class FittedView(ValueView):
 
     @property
     def source(self) -> dict[str, Any]:
-        """Which refit has predicted: its job, and the sequence of its window."""
+        """The refit that predicts: its job, and the sequence of its window."""
         fit = self.figures["fit"]
         return {"fit": {"job": fit["job"], "sequence": fit["sequence"]}} if fit else {}
 
@@ -88,7 +88,7 @@ class FittedView(ValueView):
         return "has not been fitted yet: a refit of its window is needed" if not self.model else ""
 
     def predict(self, X: Matrix, inputs: HeadInputs = NO_INPUTS) -> Predictions:
-        """Return each number as prediction and as decision. Raises Untrained, InvalidSamples."""
+        """Return numbers both as predictions and as decisions. Raises Untrained, InvalidSamples."""
         if self.model is None:
             raise Untrained(f"the head {self.lacks}")
         check_norms(_dense(X), kernel_limit(self.model.kernel))
@@ -113,7 +113,7 @@ class FittedView(ValueView):
 
 
 class SemiparametricHead:
-    """The window, the fit that is served, and its prequential score."""
+    """The window, the fit that predicts, and a prequential score."""
 
     classes = None
 
@@ -125,17 +125,17 @@ class SemiparametricHead:
         self._window = RecentSamples(semiparametric.window)
         self._score = Errors()
         self._calibration = ValueCalibration()
-        # The fit that is served, and the function in it; None before the first.
+        # The fit that predicts, and its function; None before the first refit.
         self._fit: Fit | None = None
         self._model: SemiparametricView | None = None
 
     def check(self, samples: Samples, drafted: set[LabelKey], most_classes: int) -> set[LabelKey]:
-        """Refuse rows that no refit could take; there are no labels to meet."""
+        """Refuse rows that no refit could use. Labels do not matter."""
         del most_classes
         if not isinstance(samples.X, np.ndarray):
-            detail = "must be arrays of numbers: the bases of the semiparametric head count them"
+            detail = "must be arrays of numbers: basis functions refer to features by their index"
             raise InvalidSamples(
-                "a model with a semiparametric head does not take named numbers",
+                "a model with a semiparametric head does not accept named numbers",
                 [{"pointer": "/x", "detail": detail}],
             )
         self._check_width(samples.X.shape[1])
@@ -145,16 +145,16 @@ class SemiparametricHead:
     def _check_width(self, width: int) -> None:
         wanted = max((getattr(basis, "feature", -1) for basis in self._spec.basis), default=-1)
         if wanted >= width:
-            detail = f"has {width} numbers; feature {wanted} of a basis function is beyond them"
+            detail = f"has {width} numbers, but a basis function uses feature {wanted}"
             raise InvalidSamples(
-                "the rows do not have the features that the spec's basis names",
+                "the rows lack features that the spec's basis uses",
                 [{"row": 0, "pointer": "/x/0", "detail": detail}],
             )
         if width * self._spec.window > LARGEST_WINDOW_NUMBERS:
             most = LARGEST_WINDOW_NUMBERS // self._spec.window
             detail = f"has {width} numbers; a window of {self._spec.window} rows takes {most}"
             raise InvalidSamples(
-                "the rows are too long for the spec's window; choose a smaller one",
+                "the rows are too long for the spec's window; create the model with a smaller one",
                 [{"row": 0, "pointer": "/x/0", "detail": detail}],
             )
 
@@ -170,7 +170,7 @@ class SemiparametricHead:
         weight: Weights = None,
         earlier_predictions: Sequence[Any] | None = None,
     ) -> Answers:
-        """Judge the fit on samples, then add them to the window; live and in replay."""
+        """Predict samples with the fit, then add them to the window; live and in replay."""
         del inputs
         rows = _dense(X)
         predicted = self._predictions(rows)
@@ -184,7 +184,7 @@ class SemiparametricHead:
         return Answers(column, list(column), HeadAnswer(None, [Values(predicted)]))
 
     def _predictions(self, rows: Float64Array) -> Float64Array:
-        """Return predictions; NaN before the first fit, and for one that no target can equal."""
+        """Return predictions; NaN before the first fit, and beyond the largest target."""
         if self._model is None:
             return np.full(len(rows), np.nan)
         with np.errstate(over="ignore", invalid="ignore"):
@@ -193,16 +193,16 @@ class SemiparametricHead:
         return predicted
 
     def window(self) -> tuple[Float64Array, Float64Array, Weights]:
-        """Return copies of the rows, targets and weights to be fitted, oldest first."""
+        """Return copies of the window's rows, targets and weights, oldest first."""
         return self._window.in_order()
 
     @property
     def fit(self) -> Fit | None:
-        """The fit that is served; None before the first."""
+        """The fit that predicts; None before the first refit."""
         return self._fit
 
     def adopt(self, fit: Fit) -> None:
-        """Serve this fit from now on."""
+        """Predict with this fit from now on."""
         self._model = view_from_arrays(fit.arrays, fit.model)
         self._fit = fit
 
@@ -211,11 +211,11 @@ class SemiparametricHead:
         self._score.changes.date(sequence)
 
     def keep_score(self, former: Self) -> None:
-        """Take over the score of a head that learned the same samples in another form."""
+        """Take over the score of the head that this one replaces; both learned the same samples."""
         self._score, self._calibration = former._score, former._calibration
 
     def view(self) -> FittedView:
-        """Return what predictions and descriptions read from now on."""
+        """Return an immutable view for predictions and descriptions."""
         stats = {
             "window": len(self._window),
             "bytes": self._window.nbytes,
@@ -224,7 +224,7 @@ class SemiparametricHead:
         return FittedView(self._score.copy(), self._calibration.view(), self._model, stats)
 
     def state(self) -> tuple[dict[str, Any], dict[str, NDArray[Any]]]:
-        """Return plain data and arrays, from which `restore` goes on bit for bit."""
+        """Return plain data and arrays from which `restore` continues bit for bit."""
         plain: dict[str, Any] = {**self._score.state(), "fit": None}
         arrays = self._window.state() | with_calibration(self._calibration.state())
         if self._fit:
@@ -233,7 +233,7 @@ class SemiparametricHead:
         return plain, arrays
 
     def restore(self, plain: Mapping[str, Any], arrays: Mapping[str, NDArray[Any]]) -> None:
-        """Take a state."""
+        """Restore what `state` returned."""
         self._score.restore(plain)
         self._calibration.restore(calibration_arrays(arrays))
         self._window.restore(arrays)
@@ -244,7 +244,7 @@ class SemiparametricHead:
 
 
 def _dense(X: Matrix) -> Float64Array:
-    """Return rows as an array: a model with this head takes no others."""
+    """Return rows as an array: `check` has refused all others."""
     assert not isinstance(X, SparseRows)
     return X
 
@@ -264,9 +264,9 @@ def _specs() -> Iterator[ModelSpec]:
 
 
 def _exercise(spec: ModelSpec, sparse: bool) -> None:
-    """Fit windows that are solved as a whole and in parts, and predict with the fits."""
+    """Fit windows that are solved as a whole and by decomposition, and predict with the fits."""
     if sparse:
-        return  # the head takes no sparse rows
+        return  # the head refuses sparse rows
     X = rows_to_learn()
     head, y = SemiparametricHead(spec), np.sin(X[:, 0])
     many = np.random.default_rng(1).standard_normal((600, 3))

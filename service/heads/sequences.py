@@ -1,8 +1,8 @@
 """The model's sequences at which the samples of a head came.
 
 A head numbers the samples that it has learned, 0, 1, 2, ...; the model's sequence counts the
-samples of all heads. The difference of the two changes where samples of another head come between,
-and after a rollback. Each such change is stored as long as the head has members from after it.
+samples of all heads. Their difference changes when samples of another head come between, and after
+a rollback. Each change is stored for as long as the head has members that came after it.
 """
 
 from bisect import bisect_right
@@ -13,29 +13,29 @@ import numpy as np
 from numpy.typing import NDArray
 
 _NAME = "sequences"
-# With more changes than this, those that no member needs are forgotten.
+# With more changes than this, those that no member needs are dropped.
 _MOST = 4096
 
 
 class Sequences:
     """The sequence of each of a head's samples.
 
-    A view stays as it is: lists only grow, and are replaced when changes are forgotten.
+    Views share the lists, which only grow, and are replaced when changes are dropped.
     """
 
     def __init__(self) -> None:
-        # From number _first[k] on, sequence = number + _offset[k]. Before _first[0] it is unknown.
+        # From number _first[k] on, sequence = number + _offset[k]; unknown before _first[0].
         self._first: list[int] = []
         self._offset: list[int] = []
-        self._most = _MOST  # how many changes there may be before some are forgotten
+        self._most = _MOST  # the number of changes above which some are dropped
 
     def note(self, seen: int, before: int, sequence: int) -> None:
-        """Note up to which sequence the head has learned.
+        """Record the sequence up to which the head has learned.
 
         Args:
-            seen: how many samples the head has learned.
-            before: how many it had learned before the last call.
-            sequence: of the model, which is that of the last sample.
+            seen: the number of samples that the head has learned.
+            before: the number at the last call.
+            sequence: the model's sequence, that of the last sample.
         """
         offset = sequence - seen + 1
         if not self._offset and sequence == seen:
@@ -45,7 +45,7 @@ class Sequences:
             self._offset.append(offset)
 
     def of(self, numbers: NDArray[np.int64]) -> NDArray[np.int64]:
-        """Return the sequence of each sample; -1 where it is not known."""
+        """Return the sequence of each sample, given their numbers; -1 if unknown."""
         sequences = []
         for number in numbers.tolist():
             place = bisect_right(self._first, number) - 1
@@ -54,11 +54,11 @@ class Sequences:
 
     @property
     def crowded(self) -> bool:
-        """Whether it is time to forget changes that no member needs."""
+        """Whether changes that no member needs should be dropped."""
         return len(self._first) > self._most
 
     def keep(self, numbers: NDArray[np.int64]) -> None:
-        """Forget the changes that none of these samples needs, nor the last one."""
+        """Drop the changes that none of these samples needs, except the last."""
         places = np.searchsorted(np.array(self._first), numbers, side="right") - 1
         needed = sorted({*places[places >= 0].tolist(), len(self._first) - 1})
         self._first = [self._first[place] for place in needed]
@@ -78,6 +78,6 @@ class Sequences:
         return {_NAME: np.array([self._first, self._offset], np.int64)}
 
     def restore(self, arrays: Mapping[str, NDArray[Any]]) -> None:
-        """Take a state."""
+        """Restore what `state` returned."""
         if _NAME in arrays:
             self._first, self._offset = arrays[_NAME].tolist()

@@ -1,7 +1,6 @@
-"""Small runs of what a working set does besides its steps, to compile all of it side by side.
+"""Runs each operation of a working set other than its steps, to compile them in parallel.
 
-The steps are one large function, which takes as long to compile as all the rest of the default
-model.
+The steps are one large function, which takes as long to compile as the rest of the default model.
 """
 
 import numpy as np
@@ -20,9 +19,9 @@ from wolfstream.solver.working_set.learner import WorkingSet
 from wolfstream.solver.working_set.pair_problems import enter_slots
 from wolfstream.solver.working_set.predictions import predict
 
-# For three and more classes, steps and evictions are other functions.
+# For three or more classes, other functions do steps and evictions.
 _CLASSES = 2
-# As many rows as are summed in another way than a few.
+# So many rows that they are summed in another way than a few.
 _MANY = 32
 
 
@@ -30,8 +29,8 @@ def exercise_predictions(learner: WorkingSet, restored: WorkingSet, X: Matrix) -
     """Adopt rows as a solution, predict, save and restore.
 
     Args:
-        learner: a new set, with a bound.
-        restored: another one with the same parameters.
+        learner: a new set with a bound.
+        restored: another new set with the same parameters.
         X: rows, (n, d).
     """
     _adopt(learner, X)
@@ -39,12 +38,12 @@ def exercise_predictions(learner: WorkingSet, restored: WorkingSet, X: Matrix) -
 
 
 def exercise_adoption(learner: WorkingSet, X: Matrix) -> None:
-    """Adopt rows as a solution, as the other parts do."""
+    """Adopt rows as a solution, with which the other exercises begin."""
     _adopt(learner, X)
 
 
 def exercise_eviction(learner: WorkingSet, X: Matrix) -> None:
-    """Adopt rows, enter them into all pairs, and take the weight of one."""
+    """Adopt rows, enter them into all pairs, and evict one."""
     n = _adopt(learner, X)
     classes = pair_classes(_CLASSES)
     learner.problems.reserve(np.full(len(classes), n))
@@ -57,7 +56,7 @@ def exercise_eviction(learner: WorkingSet, X: Matrix) -> None:
 
 
 def exercise_heirs(learner: WorkingSet, X: Matrix) -> None:
-    """Adopt rows, and do what follows when weight was taken."""
+    """Adopt rows, then pass on weight and close gaps as after an eviction."""
     n = _adopt(learner, X)
     store, pairs = learner.store, learner.problems.arrays
     ridges, (heir, row) = learner.ridges.class_ridges(_CLASSES), heirs_of(pairs)
@@ -69,7 +68,7 @@ def exercise_heirs(learner: WorkingSet, X: Matrix) -> None:
 def exercise_classes(learner: WorkingSet, restored: WorkingSet, X: Matrix) -> None:
     """Learn more rows of three classes than the set may hold, predict, save and restore.
 
-    learner, restored: see `exercise_predictions`.
+    The arguments are those of `exercise_predictions`.
     """
     assert learner.max_size is not None
     for rows in (take_rows(X, slice(0, 1)), take_rows(X, slice(1, None)), X):
@@ -94,7 +93,7 @@ def _predict_and_restore(learner: WorkingSet, restored: WorkingSet, X: Matrix) -
 
 
 def _adopt(learner: WorkingSet, X: Matrix) -> int:
-    """Adopt as many rows as fit, the last of which is far from the others; return how many."""
+    """Adopt as many rows as fit, the last one far from the others; return their number."""
     assert learner.max_size is not None
     n = learner.max_size
     codes, classes = np.arange(n) % _CLASSES, pair_classes(_CLASSES)

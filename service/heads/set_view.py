@@ -1,4 +1,4 @@
-"""The view of a working set, of classes or of numbers, and its part of a description."""
+"""The view of a working set, for both tasks, and its part of a description."""
 
 from typing import Any, NamedTuple, Protocol
 
@@ -20,8 +20,6 @@ _INDEFINITE = (
     "the kernel is not positive semidefinite on these samples: nothing certifies the objective, "
     "and predictions may be poor; create the model again with coef0 >= 0 or another kernel"
 )
-
-
 _ROUNDED = (
     "kernel values are so large that their rounding hides the objective: scale the features, or "
     "choose coef0 >= 0 for a polynomial kernel"
@@ -46,10 +44,10 @@ class SetView(NamedTuple):
 
     Attributes:
         model: the solver's view; None before the first sample.
-        learner: predicts; None before the first sample.
-        stats: for the description.
+        learner: the learner's view, which predicts; None before the first sample.
+        stats: the set's part of the description.
         square_norm_limit: bound on ||x||^2 of a row.
-        sequences: of the model, at which the samples came.
+        sequences: the model's sequences at which the samples came.
     """
 
     model: WorkingSetView | None
@@ -60,7 +58,7 @@ class SetView(NamedTuple):
 
     @property
     def learners(self) -> list[dict[str, Any]]:
-        """Return nothing: it is a single learner."""
+        """An empty list: the head has a single learner."""
         return []
 
     @property
@@ -72,7 +70,7 @@ class SetView(NamedTuple):
         return {**sizes, "indefinite": float(self.stats.get("warning") == _INDEFINITE)}
 
     def predict(self, X: Matrix, _: object = None) -> Answer:
-        """Return codes or values, and decisions, of finite rows. Raises InvalidSamples."""
+        """Return codes or values, and decisions, for finite rows. Raises InvalidSamples."""
         assert self.learner is not None
         check_norms(X, self.square_norm_limit)
         return self.learner.predict(X)
@@ -100,8 +98,8 @@ def set_stats(model: WorkingSetView, summary: Summary, past_nbytes: int) -> dict
 
     Args:
         model: the solver's view.
-        summary: of the set.
-        past_nbytes: what is stored besides the set, to estimate widths.
+        summary: the solver's summary of the set.
+        past_nbytes: bytes of the past samples that are stored to estimate widths.
     """
     stats = {
         "size": summary.size,
@@ -110,7 +108,7 @@ def set_stats(model: WorkingSetView, summary: Summary, past_nbytes: int) -> dict
         "bytes": summary.nbytes + past_nbytes,
         "work_per_sample": summary.work_per_sample,
     }
-    # If the kernel is positive semidefinite, an unknown gap means that rounding is all of q.
+    # With a positive semidefinite kernel, an unknown gap means that q is all rounding error.
     hidden = not summary.indefinite and bool(np.isnan(model.gap).any())
     if hidden or summary.rounded:
         stats |= NO_CERTIFICATE

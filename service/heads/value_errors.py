@@ -1,4 +1,4 @@
-"""Prequential errors of numbers, beside those of two rules that use no features."""
+"""Prequential errors of regression, and of two baselines that use no features."""
 
 import math
 from collections.abc import Mapping
@@ -15,30 +15,34 @@ _NAMES = (*(f"{rule}{kind}" for rule in _RULES for kind in ("mae", "rmse")), "r2
 
 
 class Errors:
-    """The errors of all predictions that were judged, and of the last 1,000 of them.
+    """The errors of all judged predictions, and of the last 1,000 of them.
 
-    mae is the mean absolute error, rmse the root of the mean square; both also of "the value before
-    again" and of "the mean so far". r2 = 1 - sum (y - f)^2 / sum (y - mean y)^2.
+    mae is the mean absolute error and rmse the root mean square error, both also of the baselines
+    "the value before again" and "the mean so far". r2 = 1 - sum (y - f)^2 / sum (y - mean y)^2.
 
     Attributes:
-        judged: the number of predictions that were judged.
-        changes: of the absolute error.
+        judged: the number of judged predictions.
+        changes: detects changes of the absolute error.
     """
 
     def __init__(self) -> None:
         self.judged = 0
-        self._sums = [0.0] * 6  # of |error| and error^2, for the head, the value before, the mean
-        self._spread = [0.0, 0.0]  # mean of judged targets, and sum of squares about it
-        self._met = 0  # how many targets came, judged or not
-        self._last = self._mean = 0.0  # the last target, and the mean of all
+        self._sums = [0.0] * 6  # sums of |error| and error^2: head, value before, mean
+        self._spread = [0.0, 0.0]  # mean of judged targets, and sum of squared deviations
+        self._met = 0  # targets so far, judged or not
+        self._last = self._mean = 0.0  # the last target, and the mean of all targets
         self.changes = Changes(scaled=True)
         # Columns: target, and the errors of the head, of the value before, of the mean so far.
         self._recent = RecentColumns(4)
 
     def count(self, y: Float64Array, predicted: Float64Array) -> None:
-        """Count targets and their predictions, (n,); NaN for no prediction.
+        """Count targets and their predictions.
 
-        They are counted one after another, so that sums have the same bits in any parts.
+        They are added one by one, so sums have the same bits however samples are grouped.
+
+        Args:
+            y: the targets, (n,).
+            predicted: the predictions, (n,); NaN for no prediction.
         """
         columns = []
         for target, value in zip(y.tolist(), predicted.tolist(), strict=True):
@@ -67,7 +71,7 @@ class Errors:
         self._spread = [mean, squares + step * (target - mean)]
 
     def to_dict(self) -> dict[str, Any]:
-        """Return the scores as plain data; None where there is nothing to tell."""
+        """Return the scores as plain data; None for a score that is undefined."""
         if not self.judged:
             names = [*_NAMES, *(f"recent_{name}" for name in _NAMES)]
             return {"samples": 0, **dict.fromkeys(names)}
@@ -96,7 +100,7 @@ class Errors:
         return other
 
     def state(self) -> dict[str, Any]:
-        """Return plain data for `restore`, copied; JSON keeps every bit of a number."""
+        """Return a copy as plain data for `restore`; JSON keeps every bit of a number."""
         return {
             "judged": self.judged,
             "sums": list(self._sums),
@@ -107,7 +111,7 @@ class Errors:
         }
 
     def restore(self, plain: Mapping[str, Any]) -> None:
-        """Take a state."""
+        """Restore what `state` returned."""
         self.judged = plain["judged"]
         self._sums, self._spread = list(plain["sums"]), list(plain["spread"])
         self._met, self._last, self._mean = plain["rules"]
@@ -116,7 +120,7 @@ class Errors:
 
 
 def _scores(n: int, sums: list[float], spread: float) -> list[float | None]:
-    """Return the values of `_NAMES`, for n samples with these sums."""
+    """Return the values of `_NAMES`, given the `_sums` and `_spread` of n samples."""
     means = [value / n for value in sums]
     roots = [math.sqrt(mean) if i % 2 else mean for i, mean in enumerate(means)]
     return [*roots, 1.0 - sums[1] / spread if spread > 0.0 else None]

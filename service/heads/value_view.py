@@ -1,4 +1,4 @@
-"""What the views of heads without classes have in common, and those of heads of numbers."""
+"""Base classes of the views of heads without classes, and of regression heads."""
 
 from dataclasses import dataclass
 from typing import Any
@@ -15,44 +15,44 @@ from wolfstream.solver.stream.votes import HeadAnswer
 
 
 class NoClasses:
-    """The part of a `HeadView` that only heads of classes fill."""
+    """The members of a `HeadView` that say nothing without classes."""
 
     classes: None = None
 
     @property
     def rare_classes(self) -> list[Label]:
-        """Return nothing: no label was met."""
+        """An empty list: there are no labels."""
         return []
 
     @property
     def label_counts(self) -> list[int]:
-        """Return nothing: no label was met."""
+        """An empty list: there are no labels."""
         return []
 
     @property
     def scores(self) -> dict[str, Any]:
-        """Return nothing: there are no classes."""
+        """An empty dictionary: there are no classes."""
         return {}
 
     @property
     def learners(self) -> list[dict[str, Any]]:
-        """Return nothing: it is a single learner."""
+        """An empty list: the head has a single learner."""
         return []
 
     def cheapest(self, _: HeadAnswer, __: Costs) -> dict[str, Any]:
         """Raise InvalidSamples."""
-        refuse("/costs", "a regression predicts no labels: leave costs out")
+        refuse("/costs", "a regression model predicts no labels: omit costs")
 
     def contests(self, _: HeadAnswer) -> None:
         """Return None: there are no classes."""
 
     def pulls(self, _: Matrix, wanted: int, other: int) -> None:
-        """Return None: no member pulls to a class."""
+        """Return None: there are no classes."""
 
 
 @dataclass(frozen=True, eq=False)
 class ValueView(NoClasses):
-    """The part of a view of numbers that follows from its score and its calibration."""
+    """The members of a regression view that follow from its score and calibration."""
 
     score: Errors
     confidence: ValueConfidence

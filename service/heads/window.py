@@ -1,4 +1,4 @@
-"""The most recent samples of a stream, up to a number."""
+"""The most recent samples of a stream, up to a fixed number."""
 
 from collections.abc import Mapping
 from typing import Any
@@ -13,36 +13,36 @@ _FIRST_ROWS = 64
 
 
 class RecentSamples:
-    """A ring of at most `most` rows, with their targets and weights.
+    """A ring buffer of at most `most` rows, with their targets and weights.
 
-    It grows by doubling and never shrinks. Weights have no array until one differs from 1.
+    It grows by doubling and never shrinks.
     """
 
     def __init__(self, most: int) -> None:
         self._most = most
         self._X: Float64Array = np.empty((0, 0))
         self._y: Float64Array = np.empty(0)
-        self._weight: Weights = None
-        self._seen = 0  # how many samples were ever added
+        self._weight: Weights = None  # None until a sample has a weight
+        self._seen = 0  # samples ever added
 
     def __len__(self) -> int:
         return min(self._seen, self._most)
 
     @property
     def nbytes(self) -> int:
-        """The memory of the arrays."""
+        """The bytes of the arrays."""
         weights = 0 if self._weight is None else self._weight.nbytes
         return self._X.nbytes + self._y.nbytes + weights
 
     def growth(self, samples: int, width: int) -> int:
-        """Return the bytes that so many more rows of this width can add, at most."""
+        """Return an upper bound on the bytes that `samples` more rows of this width add."""
         needed = min(self._seen + samples, self._most)
         if needed <= len(self._y):
             return 0
         return min(max(2 * needed, _FIRST_ROWS), self._most) * (width + 2) * 8 - self.nbytes
 
     def add(self, X: Float64Array, y: Float64Array, weight: Weights = None) -> None:
-        """Add rows (n, d), targets and weights (n,); the oldest leave if there is no room."""
+        """Add rows (n, d), targets and weights (n,), and drop the oldest beyond the bound."""
         if not len(y):
             return
         self._make_room(min(self._seen + len(y), self._most), X.shape[1])
@@ -67,13 +67,13 @@ class RecentSamples:
         return {"window_X": X, "window_y": y, **weights}
 
     def restore(self, arrays: Mapping[str, NDArray[Any]]) -> None:
-        """Take a state."""
+        """Restore what `state` returned."""
         self._seen, self._weight = 0, None
         weight = arrays.get("window_weight")
         self.add(arrays["window_X"], arrays["window_y"], weight)
 
     def _make_room(self, rows: int, width: int) -> None:
-        """Enlarge the ring, whose rows are in order because it is not full."""
+        """Enlarge the ring. Its rows are in order, because it has not wrapped yet."""
         if rows <= len(self._y):
             return
         capacity = min(max(rows, 2 * len(self._y), _FIRST_ROWS), self._most)

@@ -1,6 +1,6 @@
 """The working set as a head of classes: SFW or MSFW online (P1).
 
-Of a spec for numbers it builds the head in `regression_set`.
+For regression, `KIND` builds the head of `regression_set` instead.
 """
 
 import math
@@ -59,10 +59,10 @@ class SetLearner(HeadLearner[WorkingSet]):
         assert working_set is not None
         self._spec = working_set
         self._weight_of = weights_by_label(working_set.class_weight)
-        # The weights of the classes met so far. A new set begins with them.
+        # The weights of the known classes, by code. A new set starts with them.
         self._weights: list[float] = []
-        # The sequences of samples, and how many samples had one at the last call of `date`.
-        self._sequences, self._dated = Sequences(), 0
+        self._sequences = Sequences()  # of the samples seen
+        self._dated = 0  # samples seen at the last call of `date`
         super().__init__(spec, self._new_set, working_set.horizon)
 
     def _new_set(self, kernel: Kernel) -> WorkingSet:
@@ -102,14 +102,14 @@ class SetLearner(HeadLearner[WorkingSet]):
         self._sequences, self._dated = former._sequences, former._dated
 
     def columns(self, parts: Sequence[SetAnswers]) -> dict[str, list[Any]]:
-        """Return which samples were admitted to the set, and by which kind of step."""
+        """Return which samples were admitted to the set, and the kind of step of each."""
         return {
             "admitted": [bool(value) for part in parts for value in part.admitted],
             "step": [_STEPS[bits] for part in parts for bits in part.step.tolist()],
         }
 
     def relearning(self, samples: int, _: object = None) -> Relearn:
-        """Return a function that learns parts of n samples, and stores no sample twice."""
+        """Return a function that learns parts of n samples and stores no sample twice."""
         entered = np.full(samples, -1, np.int64)
 
         def relearn(
@@ -127,7 +127,7 @@ class SetLearner(HeadLearner[WorkingSet]):
         return {**{name: stats[name] for name in NO_CERTIFICATE}, "gap_over": "the set"}
 
     def view(self) -> SetView:
-        """Return a view of the set as it is now."""
+        """Return an immutable view of the set."""
         model: WorkingSetView | None = None
         learner: SetLearnerView | None = None
         stats: dict[str, Any] = {"size": 0, "support_vectors": 0, **NO_CERTIFICATE}
@@ -138,19 +138,19 @@ class SetLearner(HeadLearner[WorkingSet]):
         return SetView(model, learner, stats | self.estimated_widths, limit, self._sequences.view())
 
     def state(self) -> tuple[dict[str, Any], dict[str, NDArray[Any]]]:
-        """Return plain data and arrays, from which `restore` goes on bit for bit."""
+        """Return plain data and arrays from which `restore` continues bit for bit."""
         plain, arrays = super().state()
         return plain, arrays | self._sequences.state()
 
     def restore(self, plain: Mapping[str, Any], arrays: Mapping[str, NDArray[Any]]) -> None:
-        """Take a state."""
+        """Restore what `state` returned."""
         super().restore(plain, arrays)
         self._sequences.restore(arrays)
         self._dated = self.seen
 
 
 def _step_names(bits: int) -> str:
-    """Return the kinds of steps of a sample in its problems, joined where they differ."""
+    """Return the names of a sample's kinds of steps in its problems, joined by +."""
     return "+".join(name for kind, name in enumerate(STEP_NAMES) if bits >> kind & 1)
 
 
@@ -162,7 +162,7 @@ def _build(spec: ModelSpec) -> ClassificationHead[SetLearner]:
 
 
 def _specs() -> Iterator[ModelSpec]:
-    """Yield each kernel with a set so small that samples leave it, and rbf at either precision."""
+    """Yield each kernel with a set small enough to evict samples, and rbf in both precisions."""
     for kernel, C in (*((kernel, 1.0) for kernel in KERNELS), ("rbf", 1e6)):
         working_set = {"max_size": 64, "corrective_steps": 1, "C": C}
         spec = {"kernel": {"type": kernel}, "working_set": working_set, "asset": None}
@@ -171,7 +171,7 @@ def _specs() -> Iterator[ModelSpec]:
 
 
 def _exercise_steps(spec: ModelSpec, sparse: bool) -> None:
-    """Learn so few rows that none has to leave; leaving is compiled by another part."""
+    """Learn so few rows that none is evicted; another part compiles eviction."""
     learner, X = SetLearner(spec).current, rows_of_kind(sparse)
     for rows in (slice(0, 1), slice(1, 40)):
         part = take_rows(X, rows)
@@ -205,19 +205,20 @@ def _exercise_classes(spec: ModelSpec, sparse: bool) -> None:
 
 
 def _for_classes(exercise: Exercise) -> Exercise:
-    """Return the exercise for sets of classes only: a set of numbers is compiled as one part."""
+    """Return an exercise that skips regression, whose set is compiled as one part."""
     return by_task({"classification": exercise})
 
 
 def _code(spec: ModelSpec) -> tuple[str, ...]:
-    """Return what decides the compiled code: the kernel, and the type of its values."""
+    """Return what the compiled code depends on: the kernel, and the type of its values."""
     return spec.kernel.type, SetLearner(spec).current.precision.dtype.name
 
 
 def _spec_part(choice: TrainingChoice) -> dict[str, Any]:
     """Return the head's part of a spec.
 
-    A batch solution goes on learning by MSFW. In passes over a file no sample is older than others.
+    A batch solution is trained further by MSFW. The horizon is None: in passes over a file no
+    sample is older than others.
     """
     return {
         "max_size": DEFAULT_SET,
@@ -236,7 +237,7 @@ def _problem(head: ClassificationHead[SetLearner], labels: list[Label]) -> Pairs
 
 
 def _spec_with(spec: ModelSpec, support_vectors: int, requested: int | None) -> ModelSpec:
-    """Return the spec with room for as many samples again, unless a bound was requested."""
+    """Return the spec with twice the room that the support vectors need, or the requested bound."""
     assert spec.working_set is not None
     roomy = min(max(DEFAULT_SET, 2 * support_vectors), LARGEST_SET)
     bound = max(requested or roomy, support_vectors)
@@ -260,12 +261,12 @@ def _outcome(report: Mapping[str, Any]) -> str:
 
 
 def _summary(report: Mapping[str, Any]) -> list[str]:
-    ended = ""
+    stopped = ""
     if not report["complete"] and report["gap_over"] == "all samples":
-        ended = ", above --tol"
+        stopped = ", above --tol"
     return [
         f"{report['support_vectors']:,} support vectors, {report['size']:,} samples in the set",
-        f"objective {report['objective']:.6g}, {gap_text(report)}{ended}",
+        f"objective {report['objective']:.6g}, {gap_text(report)}{stopped}",
     ]
 
 
@@ -279,8 +280,8 @@ KIND: Kind[Any] = Kind(
             {"classification": _exercise_steps, "regression": regression_set.exercise_tube}
         ),
         "predictions": _for_classes(_exercise_predictions),
-        # In this order, both processes that compile find something short at the end, and adoption
-        # is compiled before the others adopt.
+        # In this order the two compiling processes finish at about the same time, and adoption is
+        # compiled before the other parts adopt.
         "heirs": _exercise_members(exercise_heirs),
         "eviction": _exercise_members(exercise_eviction),
         "adoption": _exercise_members(exercise_adoption),

@@ -36,7 +36,7 @@ from wolfstream.solver.estimators.sfw_classifier import SFWClassifier
 from wolfstream.solver.estimators.sfw_regressor import SFWRegressor
 from wolfstream.solver.estimators.stream import StreamEstimator
 
-# Class of an estimator -> the function that converts it to a model.
+# class of an estimator -> function that converts it to a model
 _LEARNERS: dict[type, Callable[[Any], Learner]] = {
     StreamEstimator: stream_to_learner,
     SFWClassifier: set_to_learner,
@@ -46,7 +46,7 @@ _LEARNERS: dict[type, Callable[[Any], Learner]] = {
     SemiparametricSVR: fit_to_learner,
 }
 _SET_ESTIMATORS = {"classification": learner_to_set, "regression": learner_to_regression_set}
-# Heads of a model -> the function that converts it to an estimator.
+# heads of a model -> function that converts it to an estimator
 _ESTIMATORS: dict[tuple[str, ...], Callable[[Learner], Any]] = {
     ("working_set",): lambda learner: _SET_ESTIMATORS[learner.model.spec.task](learner),
     ("asset",): learner_to_asset,
@@ -57,58 +57,67 @@ _ESTIMATORS: dict[tuple[str, ...], Callable[[Learner], Any]] = {
 
 
 def save(estimator: Any, path: str | os.PathLike[str]) -> None:
-    """Write a fitted estimator into a model file, whole or not at all.
+    """Write a fitted estimator to a model file, completely or not at all.
 
-    A server takes the file (`client.upload`, `wolfstream serve --load`), answers as the estimator
-    does, and goes on learning as the estimator itself would from now on.
-    StreamClassifier, StreamRegressor, SFWClassifier, SFWRegressor, AssetClassifier and
-    AssetRegressor can be saved; FrankWolfeClassifier, from whose solution MSFW goes on; and
-    SemiparametricSVR, whose samples fill the window from which the server refits it.
+    A server loads the file (`client.upload`, `wolfstream serve --load`), predicts as the estimator
+    does, and continues to learn as the estimator would. These can be saved: StreamClassifier,
+    StreamRegressor, SFWClassifier, SFWRegressor, AssetClassifier and AssetRegressor;
+    FrankWolfeClassifier, whose solution MSFW continues; and SemiparametricSVR, whose samples fill
+    the window that the server refits.
 
-    Raises NotFittedError, TypeError for anything else, ValueError for labels or parameters that
-    no server's model may have, OSError.
+    Args:
+        estimator: the fitted estimator.
+        path: the file to write.
+
+    Raises NotFittedError, TypeError for another class, ValueError for labels or parameters that a
+    server's model cannot have, OSError.
     """
     write_content(Path(path), *encode_state(state_of(estimator)))
 
 
 def load(path: str | os.PathLike[str]) -> Any:
-    """Return the estimator in a model file, which goes on learning.
+    """Return the estimator in a model file; it can continue to learn.
 
     A default model becomes a StreamClassifier or StreamRegressor, a working set alone an
-    SFWClassifier or SFWRegressor, ASSET alone an AssetClassifier or AssetRegressor, a fitted
-    semiparametric head alone a SemiparametricSVR. Parameters that are no part of a model, such as
-    `epochs`, have their defaults.
+    SFWClassifier or SFWRegressor, ASSET alone an AssetClassifier or AssetRegressor, and a fitted
+    semiparametric head alone a SemiparametricSVR. Parameters that a model does not have, such as
+    `epochs`, get their defaults.
 
-    Raises ValueError for a model that is none of these, ModelFileError for a file that is damaged
-    or of another version.
+    Args:
+        path: the model file.
+
+    Raises ValueError for any other model, ModelFileError for a damaged file or one of another
+    version.
     """
     return _estimator_of(load_model(Path(path)), str(path))
 
 
 def encode(estimator: Any) -> bytes:
-    """Return the bytes of the file that `save` writes. Raises what it raises."""
+    """Return the bytes of the file that `save` would write. Raises like `save`."""
     return b"".join(encode_state(state_of(estimator)))
 
 
 def decode(content: bytes, source: str) -> Any:
-    """Return the estimator in the bytes of a file, which messages call `source`.
+    """Return the estimator in the bytes of a model file. Raises like `load`.
 
-    Raises what `load` raises.
+    Args:
+        content: the bytes.
+        source: what messages call the file.
     """
     return _estimator_of(load_content(content, source), source)
 
 
 def state_of(estimator: Any) -> State:
-    """Return the state of a model that answers as an estimator does. Raises what `save` raises."""
-    makes = [make for kind, make in _LEARNERS.items() if isinstance(estimator, kind)]
-    if not makes:
+    """Return the state of a model that predicts as an estimator does. Raises like `save`."""
+    converters = [convert for kind, convert in _LEARNERS.items() if isinstance(estimator, kind)]
+    if not converters:
         raise TypeError(
             f"{type(estimator).__name__} cannot be saved: StreamClassifier, StreamRegressor, "
             "SFWClassifier, SFWRegressor, AssetClassifier, AssetRegressor, SemiparametricSVR and "
             "FrankWolfeClassifier can"
         )
     try:
-        learner = makes[0](estimator)
+        learner = converters[0](estimator)
         state = State(*learner.state())
         fill_model(Model(0, "", learner.model.spec), state, "it")
     except (NoCounterpart, ModelFileError) as error:
@@ -116,7 +125,7 @@ def state_of(estimator: Any) -> State:
     except Invalid as error:
         faults = "; ".join(f"{e.get('pointer', '')} {e['detail']}" for e in error.errors)
         raise NoCounterpart(
-            f"a server's model may not have the parameters of this {type(estimator).__name__}: "
+            f"a server's model cannot have the parameters of this {type(estimator).__name__}: "
             f"{faults}"
         ) from None
     return state

@@ -7,7 +7,7 @@ from wolfstream.solver.kernels.functions import Kernel
 
 
 def plain_kernel(kernel: Kernel) -> dict[str, Any]:
-    """Return a kernel in the form that it has in a spec, with gamma as a number."""
+    """Return a kernel in the form of a spec, with gamma as a number."""
     plain: dict[str, Any] = {"type": kernel.type}
     if kernel.type != "linear":
         plain["gamma"] = float(kernel.gamma)

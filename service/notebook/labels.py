@@ -15,7 +15,7 @@ from wolfstream.solver.stream.labels import LabelKey, key_of
 
 
 def labels_of(classes: NDArray[Any]) -> list[Label]:
-    """Convert `classes_` to labels. Raises NoCounterpart for labels that no model takes."""
+    """Convert `classes_` to labels. Raises NoCounterpart for labels that no model can have."""
     values = [k.item() if isinstance(k, np.generic) else k for k in classes.tolist()]
     try:
         return read_labels(values, single=False)
@@ -37,14 +37,14 @@ def classes_of(labels: Sequence[Label]) -> NDArray[Any]:
 def plain_weights(
     labels: Sequence[Label], weights: Sequence[float], class_weight: Any
 ) -> list[dict[str, Any]]:
-    """Return the class weights in the form that they have in a spec, without weights of 1.
+    """Return class weights in the form of a spec, without weights of 1.
 
     Args:
-        labels: the classes that the estimator has met.
-        weights: their weights; empty if all are 1.
-        class_weight: the parameter, which may also have weights of classes not met yet.
+        labels: the classes that the estimator knows.
+        weights: the weights of these classes; empty if all are 1.
+        class_weight: the estimator's parameter, which may also weight classes not known yet.
 
-    Raises NoCounterpart.
+    Raises NoCounterpart for labels that no model can have.
     """
     weight_of: dict[LabelKey, float] = {}
     label_of = dict(zip(map(key_of, labels), labels, strict=True))
@@ -58,5 +58,5 @@ def plain_weights(
 
 
 def weights_of(named: Sequence[ClassWeight]) -> dict[Label, float] | None:
-    """Return the parameter `class_weight` with the weights in a spec."""
+    """Return the parameter `class_weight` for the class weights in a spec."""
     return {each.label: each.weight for each in named} or None

@@ -1,7 +1,7 @@
 """Converts the form of an estimator's rows to that of a model, and back.
 
-The rows of an estimator are arrays, data frames, whose columns have names, or scipy CSR matrices,
-whose columns have numbers. In a model, the numbers of CSR columns are their names.
+Estimators learn arrays, data frames with named columns, or scipy CSR matrices with numbered
+columns. In a model, the number of a CSR column is its name.
 """
 
 from typing import Any
@@ -17,7 +17,7 @@ class NoCounterpart(WolfstreamError, ValueError):
 
 
 def copy_row_form(estimator: Any, learner: Learner, *, sparse: bool) -> None:
-    """Give a new model without preparation the form of the rows that an estimator has learned."""
+    """Give a new model, which does not prepare rows, the form of the rows of an estimator."""
     rows = learner.rows
     if sparse:
         number_columns(learner, estimator.n_features_in_)
@@ -29,7 +29,7 @@ def copy_row_form(estimator: Any, learner: Learner, *, sparse: bool) -> None:
 
 
 def number_columns(learner: Learner, features: int) -> None:
-    """Make the rows of a model sparse, with features that are numbered from 0."""
+    """Make the rows of a model sparse, with features numbered from 0."""
     learner.rows.names = NameTable([str(number) for number in range(features)])
     learner.rows.form = learner.rows.form._replace(sparse=True)
 
@@ -46,7 +46,8 @@ def name_columns(estimator: Any, learner: Learner) -> None:
 def n_features_of(learner: Learner) -> int:
     """Return the number of columns of a model.
 
-    Raises NoCounterpart if the model has learned nothing, or takes rows that an estimator does not.
+    Raises NoCounterpart if the model has learned nothing, or has rows that an estimator cannot
+    learn.
     """
     if learner.model.spec.prepare is not None:
         raise NoCounterpart("its rows are prepared, and this estimator takes them as they come")
@@ -61,7 +62,7 @@ def n_features_of(learner: Learner) -> int:
 
 
 def check_width_settled(settled: bool) -> None:
-    """Raise NoCounterpart while a model is still choosing the width of its kernel."""
+    """Raise NoCounterpart while a model is still estimating its gamma."""
     if not settled:
         raise NoCounterpart(
             "its gamma is still being found: let it learn more samples, or give gamma as a number"

@@ -1,8 +1,8 @@
 """Converts SemiparametricSVR to a model with a semiparametric head, and back.
 
-The estimator fits y / unit, where unit is the standard deviation of y; a server fits y itself. The
-two objectives differ by the factor unit^2 if C, epsilon and tol of the server are those of the
-estimator, times unit.
+The estimator fits y / unit, where unit is the standard deviation of y; a server fits y itself. With
+C, epsilon and tol of the server equal to those of the estimator times unit, the two objectives
+differ by the factor unit^2.
 """
 
 from typing import Any
@@ -34,16 +34,20 @@ from wolfstream.solver.semiparametric.view import SemiparametricView
 
 
 def fit_to_learner(estimator: SemiparametricSVR) -> Learner:
-    """Return a model that serves the fit of an estimator, and has its last samples in the window.
+    """Return a model with the fit of an estimator, and with its last samples in the window.
 
     Raises NoCounterpart, Invalid.
     """
     view = estimator.view
     X, y, weight = estimator.samples_
     if isinstance(X, SparseRows):
-        raise NoCounterpart("its rows are sparse, and a server's semiparametric head takes arrays")
+        raise NoCounterpart(
+            "its rows are sparse, and a server's semiparametric head only accepts arrays"
+        )
     if float(np.abs(y).max()) > LARGEST_TARGET:
-        raise NoCounterpart(f"a target is beyond {LARGEST_TARGET:g}, which no server takes")
+        raise NoCounterpart(
+            f"a target is beyond {LARGEST_TARGET:g}, the largest that a server accepts"
+        )
     unit = _unit(y, weight)
     learner = Learner(Model(0, "", _spec_of(estimator, view, X, unit)))
     head = learner.heads["semiparametric"]
@@ -105,9 +109,9 @@ def _spec_of(
 
 
 def _plain_basis(basis: BasisFunction) -> dict[str, Any]:
-    """Return a basis function in the form that it has in a spec.
+    """Return a basis function in the form of a spec.
 
-    Raises NoCounterpart for a function that the user has written.
+    Raises NoCounterpart for a function written by the user.
     """
     try:
         return basis_to_data(basis)
@@ -116,11 +120,11 @@ def _plain_basis(basis: BasisFunction) -> dict[str, Any]:
 
 
 def _window_for(X: Float64Array) -> int:
-    """Return the size of a window that has all samples, if a window may be so large."""
+    """Return the size of a window for all samples, or the largest size allowed."""
     largest = min(LARGEST_WINDOW, LARGEST_WINDOW_NUMBERS // max(X.shape[1], 1))
     return max(1, min(max(DEFAULT_WINDOW, len(X)), int(largest)))
 
 
 def _unit(y: Float64Array, weight: Weights) -> float:
-    """Return the unit of the estimator's C, epsilon and tol, in units of y."""
+    """Return the standard deviation of y, in which the estimator's C, epsilon and tol are given."""
     return middle_and_unit(y, weight)[1] or 1.0

@@ -97,9 +97,9 @@ def _state(
 
     Args:
         learner: the model.
-        head: the head that has learned beside the bank.
-        classes: all labels; None for a regression.
-        numbered: whether the names of its columns are consecutive numbers.
+        head: the head that has learned besides the bank.
+        classes: all labels; None for regression.
+        numbered: whether the names of the columns are consecutive numbers.
     """
     spec, rows, fresh = learner.model.spec, learner.rows, Learner(learner.model).rows
     code_of = {key_of(label): code for code, label in enumerate(classes or ())}
@@ -173,7 +173,7 @@ def _weights_by_code(spec: ModelSpec, classes: list[Label] | None) -> Any:
 
 
 def _given_weights(spec: ModelSpec, classes: list[Label]) -> Any:
-    """Return the parameter `class_weight`; labels not met yet are texts, as in the spec."""
+    """Return the parameter `class_weight`; labels not known yet are texts, as in the spec."""
     weights = None if spec.adaptive is None else spec.adaptive.class_weight
     if not isinstance(weights, dict):
         return weights
@@ -193,7 +193,7 @@ def _check_default(spec: ModelSpec) -> None:
         fields["adaptive"] = {name: getattr(spec.adaptive, name) for name in bank_names}
     if spec.task == "classification" and spec.working_set is not None:
         fields["working_set"] = {"scores": spec.working_set.scores}
-    # An estimator has no rows that wait for labels, so `pending` does not matter.
+    # Estimators store no unlabelled rows, so `pending` does not matter.
     no_pending = {"pending": None}
     default = read_spec(fields).model_copy(update=no_pending)
     if spec.model_copy(update=no_pending) != default:
@@ -222,14 +222,14 @@ def _learned_head(learner: Learner) -> HeadName:
 
 
 def _classes(learner: Learner) -> list[Label] | None:
-    """Return all labels, in the order of the spec or else ascending; None for a regression."""
-    met = _head(learner, _BANK).classes
-    if met is None:
+    """Return all labels, in the order of the spec or else sorted; None for regression."""
+    known = _head(learner, _BANK).classes
+    if known is None:
         return None
     declared = learner.model.spec.classes
     if declared is not None:
         return list(declared)
-    return labels_of(np.sort(classes_of(met)))
+    return labels_of(np.sort(classes_of(known)))
 
 
 def _head(learner: Learner, name: HeadName) -> _Head:

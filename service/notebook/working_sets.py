@@ -48,7 +48,7 @@ def set_to_learner(estimator: SFWClassifier) -> Learner:
 
 
 def solution_to_learner(estimator: FrankWolfeClassifier) -> Learner:
-    """Return a model that has the solution of an estimator, and continues from it with MSFW.
+    """Return a model with the solution of an estimator, which MSFW continues.
 
     Its sequence is the number of support vectors.
 
@@ -87,7 +87,7 @@ def learner_to_set(learner: Learner) -> SFWClassifier:
     set_spec, n_features = spec.working_set, n_features_of(learner)
     assert set_spec is not None
     if set_spec.horizon is not None:
-        raise NoCounterpart("its samples fade: the estimator has no horizon")
+        raise NoCounterpart("its samples lose weight with age: the estimator has no horizon")
     check_width_settled(head.learner.frozen)
     solver = head.learner.current
     estimator = SFWClassifier(
@@ -110,9 +110,9 @@ def empty_model(
     """Return a new model whose only head is a working set.
 
     Args:
-        kernel: of the set.
+        kernel: the set's kernel.
         fields: the part `working_set` of the spec.
-        task: of the model.
+        task: the model's task.
 
     Raises Invalid.
     """
@@ -154,9 +154,9 @@ def copy_state(
     """Give a new model the state of an estimator's set; return the model.
 
     Args:
-        estimator: which has the set.
+        estimator: the estimator with the set.
         learner: the new model.
-        head: its only head.
+        head: the model's only head.
         rows: the samples that the set stores.
     """
     solver = estimator.learner

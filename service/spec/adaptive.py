@@ -6,7 +6,7 @@ from pydantic import Field
 
 from wolfstream.service.spec.kernel import SpecPart
 
-# How many learners of one kind a spec may list.
+# The most learners of one kind that a spec may list.
 MOST_PINNED = 8
 Horizon = Annotated[int, Field(ge=32, le=10**9)]
 Step = Annotated[float, Field(ge=1e-6, le=100)]
@@ -18,32 +18,34 @@ ClassWeights = Annotated[dict[str, ClassWeight], Field(min_length=1, max_length=
 class AdaptiveSpec(SpecPart):
     """A bank of learners on shared features, weighted by how well each predicts at present.
 
-    It needs no parameter, and learns every sample that the model is sent. A list replaces
-    the default learners of its kind; an empty one switches them off.
+    It needs no parameters, and learns every sample that the model is sent. A list replaces the
+    default learners of its kind; an empty list switches them off.
     """
 
     horizons: list[Horizon | None] | None = Field(
         None,
         max_length=MOST_PINNED,
-        description="Of the ridge learners, in samples; null in the list: without end.",
+        description="Horizons of ridge learners, in samples; null in the list: infinite.",
     )
     steps: list[Step] | None = Field(
-        None, max_length=MOST_PINNED, description="Step lengths of the gradient learners."
+        None, max_length=MOST_PINNED, description="Step lengths of gradient learners."
     )
     neighbours: list[Count] | None = Field(
-        None, max_length=MOST_PINNED, description="How many of the nearest of the last 1,000 rows."
+        None,
+        max_length=MOST_PINNED,
+        description="Numbers of nearest neighbours among the last 1,000 rows.",
     )
     naive_bayes: list[Horizon | None] | None = Field(
         None,
         max_length=MOST_PINNED,
-        description="Horizons of Gaussian naive Bayes, in samples; null in the list: without end. "
-        "Of classes, and of rows of at most 256 numbers.",
+        description="Horizons of Gaussian naive Bayes, in samples; null in the list: infinite. "
+        "Only for classification, and for rows of at most 256 numbers.",
     )
     class_weight: Literal["balanced"] | ClassWeights | None = Field(
         None,
         exclude_if=lambda weight: weight is None,
         description="What a mistake about a label costs; 1 for labels that are not named. The "
-        "largest weight times probability is predicted; probabilities stay as they are. "
-        "balanced: n / (K n_k), of the n samples so far of K classes, n_k of them with this label, "
-        "so that rare labels are predicted more often.",
+        "label with the largest weight times probability is predicted; probabilities do not "
+        "change. balanced: n / (K n_k), for n samples so far of K classes, n_k of them with this "
+        "label, so rare labels are predicted more often.",
     )

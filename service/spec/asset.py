@@ -1,4 +1,4 @@
-"""ASSET's part of a model's spec, and what of it must agree with the rest."""
+"""ASSET's part of a model's spec, and its checks against the other parts."""
 
 from typing import Annotated, Any, Literal
 
@@ -32,8 +32,8 @@ class AssetSpec(SpecPart):
         _DIMENSION,
         ge=1,
         le=16_384,
-        description=f"Number of features, of nystrom at most {MOST_LANDMARKS}; null for "
-        "identity, which has those of the rows.",
+        description=f"Number of features, for nystrom at most {MOST_LANDMARKS}; null for "
+        "identity, which uses the features of the rows.",
     )
     class_weight: ClassWeights = Field(default=[])
     lam: float = Field(1e-4, gt=1e-12, le=1e6, alias="lambda")
@@ -41,12 +41,12 @@ class AssetSpec(SpecPart):
         None,
         ge=0,
         le=1e6,
-        description="Of regression, in standard deviations of y over the first 128 samples: "
-        "smaller errors are ignored. 0.1 by default; null for classification.",
+        description="For regression: smaller errors are ignored, in standard deviations of y over "
+        "the first 128 samples. 0.1 by default; null for classification.",
     )
     average: bool = Field(
         True,
-        description="false: the last iterate answers. It is noisier, but follows a stream whose "
+        description="false: the last iterate predicts. It is noisier, but follows a stream whose "
         "labels are mostly those of the samples just before.",
     )
     average_from: int | None = Field(
@@ -56,22 +56,19 @@ class AssetSpec(SpecPart):
         None,
         union_mode="left_to_right",
         description="The step length never falls below that of this step, and averages are over "
-        "as many: the model goes on following a stream that drifts. null: it falls for ever. "
-        "auto has four side by side, which answer by how little each erred lately; the default "
-        "where rows are prepared and iterates averaged.",
+        "as many steps, so the model keeps following a stream that drifts. null: the step length "
+        "falls for ever. auto runs four horizons in parallel, weighted by their recent errors; it "
+        "is the default where rows are prepared and iterates averaged.",
     )
 
 
 def with_stream_defaults(asset: dict[str, Any]) -> dict[str, Any]:
-    """Return ASSET's part, with the defaults of a stream whose rows are prepared.
-
-    Its average then follows a drift.
-    """
+    """Return ASSET's part with the defaults for prepared rows, whose averages follow a drift."""
     return {"horizon": "auto"} | asset if _averages(asset) else asset
 
 
 def _averages(asset: dict[str, Any]) -> bool:
-    """Return whether averages over windows are possible: nothing asks for other ones."""
+    """Return whether averages over windows are possible: no field asks for another average."""
     defaults = {"algorithm": "asset", "average": True, "average_from": None}
     return all(asset.get(name, value) == value for name, value in defaults.items())
 

@@ -1,4 +1,4 @@
-"""Weights of classes, in the parts of a spec that have them."""
+"""Class weights, as several parts of a spec have them."""
 
 from typing import Annotated
 
@@ -9,7 +9,7 @@ from wolfstream.solver.stream.labels import LabelKey, key_of
 
 
 class ClassWeight(SpecPart):
-    """How much samples of one class count: their loss costs `weight` times as much."""
+    """The weight of a class: the losses of its samples count `weight` times."""
 
     label: str | int | bool
     weight: float = Field(ge=1e-6, le=1e6)
@@ -17,10 +17,10 @@ class ClassWeight(SpecPart):
 
 ClassWeights = Annotated[
     list[ClassWeight],
-    Field(max_length=1000, description="Classes that are not named count 1."),
+    Field(max_length=1000, description="Classes that are not named have weight 1."),
 ]
 
 
 def weights_by_label(weights: list[ClassWeight]) -> dict[LabelKey, float]:
-    """Return label -> weight, with labels as what all their spellings have in common."""
+    """Return label -> weight, by a key that all spellings of a label share."""
     return {key_of(entry.label): entry.weight for entry in weights}

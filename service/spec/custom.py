@@ -1,4 +1,4 @@
-"""The custom head's part of a model's spec: a learner that another distribution brings."""
+"""The custom head's part of a model's spec: a learner from another Python distribution."""
 
 import json
 from typing import Annotated, Any
@@ -12,7 +12,7 @@ _MAX_OPTION_BYTES = 16 << 10
 
 
 def _check_size(options: dict[str, Any]) -> dict[str, Any]:
-    """Refuse options that are not JSON data, or longer than a spec should be."""
+    """Refuse options that are not JSON data, or too long for a spec."""
     try:
         length = len(json.dumps(options, allow_nan=False))
     except (TypeError, ValueError, RecursionError):
@@ -23,7 +23,7 @@ def _check_size(options: dict[str, Any]) -> dict[str, Any]:
 
 
 class CustomSpec(SpecPart):
-    """A learner of another distribution, such as one of River's; see docs/heads.md.
+    """A learner from another Python distribution, such as River; see docs/heads.md.
 
     It learns every sample that the model is sent.
     """
@@ -34,5 +34,5 @@ class CustomSpec(SpecPart):
         "operator permits.",
     )
     options: Annotated[dict[str, Any], AfterValidator(_check_size)] = Field(
-        default={}, description="What the learner is made with; see its documentation."
+        default={}, description="The learner's options; see its documentation."
     )

@@ -4,8 +4,8 @@ from typing import Any, Literal, NamedTuple, TypeAlias, get_args
 
 from wolfstream.service.errors import Invalid, SampleError, pointer_to
 
-# empty: with nothing learned. state: with the champion's state. samples: before the first sample
-# that the champion's log still has.
+# empty: nothing learned. state: the champion's state. samples: before the first sample that the
+# champion's log still has.
 Start: TypeAlias = Literal["empty", "state", "samples"]
 _STARTS: tuple[Start, ...] = get_args(Start)
 
@@ -18,7 +18,7 @@ class FollowFields(NamedTuple):
 
 
 def read_follows(body: Any) -> tuple[FollowFields | None, Any]:
-    """Return what a new model follows, if anything, and the rest of the body. Raises Invalid."""
+    """Return a challenger's fields, None without them, and the rest of a body. Raises Invalid."""
     if not isinstance(body, dict):
         return None, body
     if not {"follows", "start"} & body.keys():

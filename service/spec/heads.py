@@ -1,7 +1,6 @@
 """The names of heads, learning calls and training algorithms.
 
-Plain data that imports nothing, so that the command line can offer these choices before it loads
-anything.
+Plain data without imports, so the command line can offer these choices before it loads anything.
 """
 
 from typing import Literal, NamedTuple, TypeAlias, get_args
@@ -10,14 +9,14 @@ HeadName: TypeAlias = Literal[
     "working_set", "asset", "semiparametric", "adaptive", "custom", "novelty"
 ]
 TaskName: TypeAlias = Literal["classification", "regression"]
-# The calls that bring samples, by their names under /v1/models/{name}.
+# The calls that teach samples, by their names under /v1/models/{name}.
 LearningCall: TypeAlias = Literal["samples", "asset"]
 SetAlgorithm: TypeAlias = Literal["sfw", "msfw"]
 AssetAlgorithm: TypeAlias = Literal["asset", "asset*"]
 
 HEADS: tuple[HeadName, ...] = get_args(HeadName)
 LEARNING_CALLS: tuple[LearningCall, ...] = get_args(LearningCall)
-# How many samples a working set may hold, by default and at most.
+# The bound on a working set, by default and at most.
 DEFAULT_SET, LARGEST_SET = 5000, 500_000
 # The heads that the learning calls name, to be compared on one stream.
 BOTH: tuple[HeadName, HeadName] = ("working_set", "asset")
@@ -47,9 +46,9 @@ ALGORITHMS: dict[str, Algorithm] = {
     "semiparametric": Algorithm("semiparametric", "fit", ("regression",)),
     "adaptive": Algorithm("adaptive", "stream", ("classification", "regression")),
 }
-# The default of `wolfstream train`: it learns as a server's default model does.
+# The default of `wolfstream train`, which learns like a server's default model.
 DEFAULT_ALGORITHM = "adaptive"
-# head -> options of the command line that end in its part of the spec.
+# head -> options of the command line that go into its part of the spec.
 HEAD_OPTIONS: dict[HeadName, tuple[str, ...]] = {
     "working_set": ("C", "class_weight", "corrective_steps", "max_size", "epsilon"),
     "asset": ("class_weight", "features", "dimension", "lambda", "epsilon", "horizon"),
@@ -58,9 +57,9 @@ HEAD_OPTIONS: dict[HeadName, tuple[str, ...]] = {
     "custom": (),
     "novelty": (),
 }
-# way -> where training stops: a batch solver at this relative gap, a fit at this KKT violation.
+# way -> default of --tol: the relative gap of a batch solver, or the KKT violation of a fit.
 TOLERANCE: dict[Way, float] = {"pairs": 0.1, "fit": 1e-4}
-# way -> options of the command line that steer it.
+# way -> options of the command line that only it uses.
 WAY_OPTIONS: dict[Way, tuple[str, ...]] = {
     "stream": ("epochs", "shuffle"),
     "pairs": ("tol", "max_iter", "sampling", "cache_mb"),
@@ -69,5 +68,5 @@ WAY_OPTIONS: dict[Way, tuple[str, ...]] = {
 
 
 def algorithms_of(way: Way) -> tuple[str, ...]:
-    """Return the algorithms that train in this way."""
+    """Return the algorithms that train in a way."""
     return tuple(name for name, algorithm in ALGORITHMS.items() if algorithm.way == way)

@@ -10,16 +10,16 @@ Gamma = Literal["auto"] | Annotated[float, Field(gt=0, le=1e12)]
 
 
 def _put_defaults_into_words(schema: dict[str, Any]) -> None:
-    """Say in descriptions what the defaults are.
+    """Move defaults from fields to their descriptions.
 
-    Generators of clients take a field with a `default` for one that must be given, or send it, and
-    `{}` is no spec for them then. Defaults of whole parts are in the parts.
+    Generated clients treat a field with a `default` as required, or always send it, so with them
+    `{}` would not be a spec. Defaults of whole parts are in the parts.
     """
     for field in schema.get("properties", {}).values():
         default = field.pop("default", ...)
-        said = field.get("description", "")
-        if default is not ... and not isinstance(default, dict) and "default" not in said.lower():
-            field["description"] = f"{said} By default {json.dumps(default)}.".lstrip()
+        text = field.get("description", "")
+        if default is not ... and not isinstance(default, dict) and "default" not in text.lower():
+            field["description"] = f"{text} By default {json.dumps(default)}.".lstrip()
 
 
 class SpecPart(BaseModel):
@@ -60,15 +60,15 @@ KernelSpec: TypeAlias = RbfSpec | PolynomialSpec | LinearSpec
 
 
 def has_auto_gamma(spec: KernelSpec) -> bool:
-    """Return whether gamma is to be estimated from samples."""
+    """Return whether gamma is estimated from samples."""
     return not isinstance(spec, LinearSpec) and spec.gamma == "auto"
 
 
 def with_type(kernel: Any) -> Any:
-    """Return the kernel of a body; one without a type is rbf."""
+    """Return the kernel of a body, with the type rbf if it has none."""
     return {"type": "rbf"} | kernel if isinstance(kernel, dict) else kernel
 
 
 def contradiction(pointer: str, detail: str) -> PydanticCustomError:
-    """Return an error at this pointer, wherever the validator that raises it is defined."""
+    """Return an error at a pointer, whichever validator raises it."""
     return PydanticCustomError("contradiction", "{detail}", {"detail": detail, "pointer": pointer})

@@ -35,18 +35,18 @@ class ModelSpec(SpecPart):
         None,
         min_length=2,
         max_length=1000,
-        description="All labels; any other one is refused, and nothing of its request "
-        "is learned. null: labels are met as they come.",
+        description="All labels; a request with any other label is refused as a whole. null: "
+        "labels become known as they come.",
     )
     prepare: PrepareSpec | None = Field(
-        default=PrepareSpec(), description="null: rows are learned as they come."
+        default=PrepareSpec(), description="null: rows are learned as they are."
     )
     temporal: Literal["auto"] | bool = Field(
         "auto",
-        description="auto: the labels before a row help to predict it where they are known: in a "
-        "row that is predicted alone, once the row predicted before it has its label. true: "
-        "always, which is wrong where labels come late, or where many rows are predicted at once. "
-        "Of the adaptive head alone; false by default without it, and of several learners.",
+        description="auto: earlier labels help to predict a row where they are known: for a row "
+        "that is predicted alone, once the row predicted before it has its label. true: always, "
+        "which is wrong if labels come late, or if many rows are predicted at once. Only for the "
+        "adaptive head; false by default without it, and with several learners.",
     )
     kernel: KernelSpec = Field(default_factory=RbfSpec, discriminator="type")
     working_set: WorkingSetSpec | None = Field(
@@ -54,20 +54,20 @@ class ModelSpec(SpecPart):
     )
     asset: AssetSpec | None = Field(default=AssetSpec())
     semiparametric: SemiparametricSpec | None = Field(
-        default=None, description="Of regression, with rows that are arrays."
+        default=None, description="For regression, with rows that are arrays."
     )
     adaptive: AdaptiveSpec | None = Field(
         default=AdaptiveSpec(),
-        description="null by default where there is a semiparametric head, as is prepare: its "
+        description="null by default if there is a semiparametric head, and so is prepare: its "
         "basis is in the rows' own units.",
     )
     custom: CustomSpec | None = Field(
         default=None,
         exclude_if=lambda custom: custom is None,
-        description="Where it is given, it serves, and the heads that are not named are null.",
+        description="If given, it serves, and the heads that are not named are null.",
     )
     novelty: NoveltySpec | None = Field(
-        default=None, description="Scores how new each row is, next to its prediction."
+        default=None, description="Scores how novel each row is, beside its prediction."
     )
     pending: PendingSpec | None = Field(
         default=PendingSpec(), description="null: no predicted row waits for its label."
@@ -81,7 +81,7 @@ class ModelSpec(SpecPart):
 
     @model_validator(mode="before")
     @classmethod
-    def _fill_what_follows(cls, body: Any) -> Any:
+    def _fill_dependent_defaults(cls, body: Any) -> Any:
         """Fill in the defaults that depend on other fields."""
         if not isinstance(body, dict):
             return body
@@ -173,7 +173,7 @@ class ModelSpec(SpecPart):
         return tuple(name for name in HEADS if getattr(self, name) is not None)
 
     def plain(self) -> dict[str, Any]:
-        """Return JSON data, with every default filled in."""
+        """Return the spec as JSON data, with every default filled in."""
         return self.model_dump(mode="json", by_alias=True)
 
 
@@ -185,5 +185,5 @@ def read_spec(body: Any) -> ModelSpec:
         raise Invalid("the spec is not valid", _REFUSALS.problems(error)) from None
 
 
-# Below the classes that it describes.
+# Defined here because it needs the classes above.
 _REFUSALS = Refusals(parts_of(ModelSpec))

@@ -26,8 +26,8 @@ class NoveltySpec(SpecPart):
     gamma: Literal["auto"] | Annotated[float, Field(gt=0, le=1e100)] = Field(
         "auto",
         union_mode="left_to_right",
-        description="The kernel's. auto: 16 times the inverse of the mean squared distance of the "
-        "first 128 rows, so that what lies between others is distinguished from them.",
+        description="The kernel's gamma. auto: 16 times the inverse of the mean squared distance "
+        "of the first 128 rows, so that rows between others are distinguished from them.",
     )
     corrective_steps: int = Field(10, ge=0, le=100)
     max_size: int = Field(1000, ge=2, le=_LARGEST_BALL)

@@ -6,9 +6,9 @@ from wolfstream.service.spec.kernel import SpecPart
 
 
 class PendingSpec(SpecPart):
-    """Rows that were predicted with ids wait for their labels; the oldest leave first.
+    """Rows predicted with ids wait for their labels; the oldest are dropped first.
 
-    The ids of as many rows that were labelled or dropped are remembered.
+    The ids of as many labelled or dropped rows are remembered.
     """
 
     max_rows: int = Field(100_000, ge=1, le=10_000_000)
@@ -16,7 +16,7 @@ class PendingSpec(SpecPart):
         64 << 20,
         ge=1 << 16,
         le=1 << 36,
-        description="Of memory and of a snapshot. Rows of one request leave their bytes together.",
+        description="In memory and in a snapshot. The rows of a request free their bytes together.",
     )
     max_age_seconds: float = Field(
         30 * 86_400.0,

@@ -11,34 +11,33 @@ Kind = Literal["number", "boolean", "time", "category", "text", "identifier"]
 
 
 class PrepareSpec(SpecPart):
-    """Rows are standardised before anything learns them, each by the rows up to it.
+    """Rows are standardised before they are learned, each by the rows up to it.
 
-    Columns with names have kinds, which are found. Sparse rows keep their zeros.
+    Columns with names have kinds, which are detected. Sparse rows keep their zeros.
     """
 
     columns: dict[Name, Kind] = Field(
         {},
         max_length=256,
-        description="Kinds of columns that are not to be found, by name. number: also one with a "
-        "unit or a currency around the digits; identifier: the column is not learned.",
+        description="Kinds of columns, by name, where they should not be detected. number: also "
+        "with a unit or a currency around the digits; identifier: the column is not learned.",
     )
     names: Literal["learned", "strict"] = Field(
         "learned",
-        description="What becomes of names that a table does not have. learned: a new one is "
-        "learned from then on, and an unknown one in a prediction is passed over and reported; "
+        description="How names that a table does not have are treated. learned: a new name is "
+        "learned from then on, and an unknown name in a prediction is ignored and reported; "
         "strict: both are refused.",
     )
-
     missing: Literal["mean", "indicator"] = Field(
         "mean",
-        description="What a missing number becomes: the mean of its feature so far; indicator: "
-        "the mean, and one more feature that says so.",
+        description="How a missing number is filled in. mean: with the mean of its feature so far; "
+        "indicator: the same, and another feature tells that it was missing.",
     )
     named: Literal["table", "sparse"] = Field(
         "table",
-        description="What objects of named values are. table: each has the same names, and an "
-        "absent one is a missing value; unless the first rows show that they are sparse: new names "
-        "come at any time, and an absent one is zero.",
+        description="How objects of named values are read. table: all have the same names, and an "
+        "absent name is a missing value, unless the first rows show that they are sparse. sparse: "
+        "new names may come at any time, and an absent name is zero.",
     )
     timestamps: list[str] = Field(
         [],
@@ -48,14 +47,14 @@ class PrepareSpec(SpecPart):
     )
     texts: Literal["crossed", "slots"] = Field(
         "crossed",
-        description="What learners see of texts. slots: columns that are 1 for one text, of which "
-        "those beyond the first 24 of a column share eight. crossed: the adaptive head also learns "
-        "a weight for each text, however many there are, and for each pair of texts in a row.",
+        description="How texts are learned. slots: as columns that are 1 for one text; the texts "
+        "beyond the first 24 of a column share eight columns. crossed: the adaptive head also "
+        "learns a weight for each text, however many there are, and for each pair in a row.",
     )
     codes: Literal["crossed", "numbers"] = Field(
         "crossed",
-        description="What learners see of numbers that are codes, such as hours, postcodes or "
-        "numbers of products: those of at most eight columns in which the same values come again "
-        "and again among the first 128 samples. numbers: how large they are. crossed: the adaptive "
-        "head also learns a weight for each value, and for each pair in a row, as of texts.",
+        description="How numbers that are codes are learned, such as hours, postcodes or product "
+        "numbers: those of at most eight columns in which values recur among the first 128 "
+        "samples. numbers: by their size. crossed: the adaptive head also learns a weight for each "
+        "value, and for each pair in a row, as for texts.",
     )

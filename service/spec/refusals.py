@@ -1,4 +1,4 @@
-"""Problems of a spec: pydantic's errors as pointers and advice, in the words of the spec."""
+"""Problems of a spec: pydantic's errors as pointers and advice, in terms of the spec."""
 
 import json
 from collections.abc import Iterable, Iterator
@@ -14,7 +14,7 @@ from wolfstream.service.spec.kernel import SpecPart
 
 Path = tuple[str, ...]
 
-# How many characters of a body a message repeats.
+# The most characters of a value in a body that a message repeats.
 _LONGEST_ECHO = 40
 _EXAMPLES: dict[str, Any] = {
     "kernel": {"type": "rbf"},
@@ -46,10 +46,10 @@ class PartFields(NamedTuple):
     """A part of the spec.
 
     Attributes:
-        path: the fields that lead to it.
-        types: the values of its field `type`, if it has one.
-        fields: their names.
-        nullable: the names of fields that may be null.
+        path: the names of the fields that lead to it.
+        types: the possible values of its field `type`, if it has one.
+        fields: the names of its fields.
+        nullable: the names of those that may be null.
     """
 
     path: Path
@@ -59,7 +59,7 @@ class PartFields(NamedTuple):
 
 
 def parts_of(model: type[SpecPart], path: Path = ()) -> Iterator[PartFields]:
-    """Yield a spec's part and the parts within it; indices of arrays are left out of paths."""
+    """Yield a part of a spec and the parts within it. Paths do not include array indices."""
     names = {field.alias or name: field for name, field in model.model_fields.items()}
     tag = model.model_fields.get("type")
     types = get_args(tag.annotation) if tag else ()
@@ -80,14 +80,14 @@ def _parts_in(annotation: Any) -> Iterator[type[SpecPart]]:
 
 
 class Refusals:
-    """Describes problems in the words of a spec with these parts."""
+    """Describes problems in terms of a spec with these parts."""
 
     def __init__(self, parts: Iterable[PartFields]) -> None:
         self._parts = list(parts)
         self._names = {name for part in self._parts for name in part.fields}
 
     def problems(self, error: ValidationError) -> list[SampleError]:
-        """Return a problem for each of the first places at which something is wrong."""
+        """Return one problem for each wrong place in the body, up to a bound."""
         errors = error.errors(include_url=False)
         problems: list[SampleError] = []
         for place, group in islice(groupby(errors, self._place), MOST_ERRORS):
@@ -100,7 +100,7 @@ class Refusals:
         return problems
 
     def _place(self, item: ErrorDetails) -> tuple[int | str, ...]:
-        """Return where an error is in the body, without pydantic's names for members of unions."""
+        """Return an error's place in the body, without pydantic's names for members of unions."""
         *path, last = item["loc"] or ("",)
         place = [part for part in path if part in self._names or isinstance(part, int)]
         if last in self._names or isinstance(last, int) or item["type"] in _BY_NAME:
@@ -119,7 +119,7 @@ class Refusals:
                 tags = listed(_tags(context["expected_tags"]))
                 return f'"type" must be {tags}, not {_echo(context["tag"])}'
             case "union_tag_not_found":
-                # pydantic does not list the tags here, but the part at this place has them.
+                # pydantic does not list the tags here, but the part at this place does.
                 path = tuple(name for name in place if isinstance(name, str))
                 types = [t for part in self._parts if part.path == path for t in part.types]
                 return f'"type" is missing; it must be {listed(map(_quoted, types))}'
@@ -170,7 +170,7 @@ class Refusals:
         return f"{unknown}; the fields of {whose} are {listed(map(_quoted, fields), 'and')}"
 
 
-# Errors whose last name is a field of the body, known or not.
+# Errors whose last location is a field of the body, known or not.
 _BY_NAME = {"extra_forbidden", "missing", "invalid_key"}
 
 
@@ -179,12 +179,12 @@ def _owner(path: Path) -> str:
 
 
 def _subject(place: tuple[int | str, ...]) -> tuple[int | str, ...]:
-    """Return the field's name, with its index if it is in an array."""
+    """Return the name of a field, followed by the index if the place is in an array."""
     return place[-2:] if place and isinstance(place[-1], int) else place[-1:]
 
 
 def _wanted(item: ErrorDetails, place: tuple[int | str, ...]) -> str:
-    """Return what a value must be, from pydantic's error, as part of a sentence."""
+    """Return what a value must be, as part of a sentence."""
     kind, context = item["type"], item.get("ctx", {})
     if kind in _KINDS:
         return _KINDS[kind]
@@ -202,7 +202,7 @@ def _wanted(item: ErrorDetails, place: tuple[int | str, ...]) -> str:
 
 
 def _example(place: tuple[int | str, ...], value: Any) -> str:
-    """Return an object that would be valid; of the type that was sent as a bare word, if it was."""
+    """Return an example of a valid object; if `value` is the bare name of a type, of that type."""
     name = next((part for part in reversed(place) if isinstance(part, str)), None)
     if name is None:
         return '{} or {"task": "regression"}'

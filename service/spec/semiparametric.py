@@ -9,7 +9,7 @@ from wolfstream.service.spec.kernel import KernelSpec, SpecPart, with_type
 LARGEST_WINDOW = 20_000
 DEFAULT_WINDOW = 2000
 _Feature = Annotated[
-    int, Field(ge=0, lt=2**31, description="The place of a number in a row, from 0.")
+    int, Field(ge=0, lt=2**31, description="The index of a number in a row, from 0.")
 ]
 _Length = Annotated[float, Field(ge=1e-12, le=1e12)]
 
@@ -52,23 +52,26 @@ BasisSpec = Annotated[
 class SemiparametricSpec(SpecPart):
     """h(x) = kernel part + sum_j beta_j psi_j(x), fitted to a window of recent samples on request.
 
-    Rows are arrays: a basis function names its feature by its place.
+    Rows are arrays: a basis function refers to its feature by its index.
     """
 
     basis: list[BasisSpec] = Field(
         [ConstantBasis(type="constant")],
         max_length=100,
-        description="The psi_j. None may be a combination of the others.",
+        description="The psi_j. None may be a linear combination of the others.",
     )
     kernel: Annotated[KernelSpec, Field(discriminator="type")] | None = Field(
-        None, description='null: that of the model. A gamma of "auto" is estimated at each refit.'
+        None, description='null: the model\'s kernel. A gamma of "auto" is estimated at each refit.'
     )
     C: float = Field(1.0, ge=1e-9, le=1e9, description="Weight of the mean loss.")
     epsilon: float = Field(
-        0.1, ge=0, le=1e100, description="In units of y: smaller errors are ignored."
+        0.1, ge=0, le=1e100, description="Smaller errors are ignored, in units of y."
     )
     window: int = Field(
-        DEFAULT_WINDOW, ge=1, le=LARGEST_WINDOW, description="Most recent samples that are kept."
+        DEFAULT_WINDOW,
+        ge=1,
+        le=LARGEST_WINDOW,
+        description="The number of most recent samples to fit.",
     )
     solver: Literal["pdsg", "mpd"] = "pdsg"
     tol: float = Field(

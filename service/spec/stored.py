@@ -1,32 +1,32 @@
-"""Specs as they are stored, with the numerics that their models began with."""
+"""Stored specs, with the version of the numerics at the creation of their models."""
 
 from typing import Any
 
 from wolfstream.service.spec.model import ModelSpec, read_spec
 
-# Counts the changes of what models compute from the same samples, to the last bit. A test compares
-# what they compute with `tests/service/numerics.json`, and says so if this has to be raised.
+# Raised whenever models compute other bits from the same samples. A test compares their results
+# with `tests/service/numerics.json`, and fails if this must be raised.
 NUMERICS = 5
-# The field of a stored spec with the numerics that its model began with.
+# The field of a stored spec with the version of the numerics at its model's creation.
 _NUMERICS = "numerics"
 
 
 def to_stored_spec(spec: ModelSpec) -> dict[str, Any]:
-    """Return what is stored of a spec when its model is made; see `read_stored_spec`."""
+    """Return what is stored of a spec when its model is created; see `read_stored_spec`."""
     return {**spec.plain(), _NUMERICS: NUMERICS}
 
 
 def other_numerics(stored: Any) -> str:
-    """Return in words with which other numerics the model of a stored spec began.
+    """Return a text that names the other numerics with which a stored spec's model was created.
 
-    "" if it began with the present ones, or if that is unknown.
+    "" if they are the present ones, or unknown.
     """
     began = stored.get(_NUMERICS) if isinstance(stored, dict) else None
     return "" if began in (None, NUMERICS) else f"numerics {began} (now {NUMERICS})"
 
 
 def read_stored_spec(stored: Any) -> ModelSpec:
-    """Return a stored spec, which has every default filled in. Raises Invalid."""
+    """Return the spec that `to_stored_spec` stored. Raises Invalid."""
     if isinstance(stored, dict):
         stored = {name: part for name, part in stored.items() if name != _NUMERICS}
     return read_spec(stored)

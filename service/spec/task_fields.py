@@ -1,4 +1,4 @@
-"""What of a spec is of one task alone: defaults, and fields of which the others have no use."""
+"""Parts of a spec that depend on the task: defaults, and fields that other tasks do not use."""
 
 from collections.abc import Mapping
 from typing import Any, NamedTuple
@@ -11,12 +11,12 @@ _NEEDED = "regression needs a number, zero or more"
 
 
 class TaskFields(NamedTuple):
-    """Of one task.
+    """Defaults and rules of one task.
 
     Attributes:
-        spec, working_set, asset: defaults of the spec and of these parts, where it gives them.
-        needed: pointer to a field -> what it must have, where its part is not null.
-        unused: pointer to a field -> why a spec of the task must leave it out.
+        spec, working_set, asset: defaults of the spec and of these parts.
+        needed: pointer to a field -> the error if it is null and its part is not.
+        unused: pointer to a field -> the error if a spec of the task has it.
     """
 
     spec: Mapping[str, Any]
@@ -60,18 +60,18 @@ TASK_FIELDS: Mapping[TaskName, TaskFields] = {
 
 
 def fields_of(task: Any) -> TaskFields:
-    """Return the fields of a task as a body names it; of classification where it names none."""
+    """Return the fields of the task that a body names; of classification if it names none."""
     named = (fields for name, fields in TASK_FIELDS.items() if name == task)
     return next(named, TASK_FIELDS["classification"])
 
 
 def check_fields(task: TaskName, name: str, part: Any) -> None:
-    """Raise an error if a part of a spec lacks a field that its task needs, or has one of another.
+    """Raise an error if a part lacks a field that the task needs, or has one of another task.
 
     Args:
-        task: of the spec.
-        name: of the part.
-        part: in the spec; None if it is null.
+        task: the spec's task.
+        name: the name of the part.
+        part: the part; None if it is null.
     """
     needed, unused = TASK_FIELDS[task].needed, TASK_FIELDS[task].unused
     for pointer, detail in (*needed.items(), *unused.items()):

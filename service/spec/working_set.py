@@ -1,4 +1,4 @@
-"""The working set's part of a model's spec, and what of it must agree with the rest."""
+"""The working set's part of a model's spec, and its checks against the other parts."""
 
 from typing import Annotated, Any, Literal
 
@@ -23,39 +23,40 @@ class WorkingSetSpec(SpecPart):
         _GRAM_BYTES,
         ge=1 << 20,
         le=1 << 40,
-        description="The bytes of kernel values that are kept. A set whose square matrix takes "
-        "more keeps some of its rows, and computes others when a step needs them.",
+        description="The bytes of kernel values that are stored. A set whose square matrix takes "
+        "more stores some of its rows, and computes the others when a step needs them.",
     )
     epsilon: float | None = Field(
         None,
         ge=0,
         le=1e9,
-        description="Of regression: half the width of the tube in which deviations cost nothing, "
-        "in units of the targets' standard deviation; 0.1 by default. null for classes.",
+        description="For regression: half the width of the tube in which deviations cost nothing, "
+        "in units of the targets' standard deviation; 0.1 by default. null for classification.",
     )
     class_weight: ClassWeights = Field(default=[])
     horizon: Literal["auto"] | Annotated[int, Field(ge=1, le=10**9)] | None = Field(
         "auto",
         union_mode="left_to_right",
-        description="In how many samples a stored one fades, by exp(-(age / horizon)^2). auto "
-        "finds it, and the kernel's width, by how well they would have forecast the last "
-        "samples. null: never; the default where prepare is null, or the kernel is not rbf. "
-        "Rows of more than 2,048 numbers, and sparse ones, never fade.",
+        description="The number of samples in which a stored sample fades, by "
+        "exp(-(age / horizon)^2). auto chooses it, and the kernel's width, by how well they would "
+        "have predicted the last samples. null: never; the default if prepare is null or the "
+        "kernel is not rbf. Rows of more than 2,048 numbers, and sparse rows, never fade.",
     )
     scores: Literal["coupled", "counted"] = Field(
         "coupled",
         description="The scores from which probabilities are computed, and which the adaptive head "
         "gets. coupled: how clearly each class loses its worst pairs, compared with the support "
-        "vectors. counted: the decision; of three or more classes, the pairs that a class wins.",
+        "vectors. counted: the decision; for three or more classes, the pairs that a class wins.",
     )
 
 
 def with_set_defaults(
     body: dict[str, Any], working_set: dict[str, Any], kind: Any
 ) -> dict[str, Any]:
-    """Return a body with its working set, and the default of fading that depends on other fields.
+    """Return a body with its working set, and with the default `horizon` for its other fields.
 
-    By default, samples do not fade where the set is as in the papers.
+    By default, samples fade only under an rbf kernel on prepared rows; otherwise the set is that of
+    the papers.
     """
     if kind != "rbf" or body.get("prepare", ()) is None:
         working_set = {"horizon": None} | working_set

@@ -16,7 +16,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-# The signature of an entry in a zip's directory. They are counted before zipfile reads them,
+# The signature of an entry in a zip's directory. Entries are counted before zipfile reads them,
 # because each takes memory before it can be checked.
 _ENTRY = b"PK\x01\x02"
 _MAX_ENTRIES = 4096
@@ -41,7 +41,7 @@ _DAMAGE_ERRORS = (
 
 
 class UnreadableArchive(Exception):
-    """An archive is damaged, or has other things than arrays of numbers; the message says what."""
+    """An archive is damaged, or holds anything but arrays of numbers; the message says what."""
 
 
 def read_arrays(archive: bytes) -> dict[str, NDArray[Any]]:
@@ -91,7 +91,7 @@ def _check_entries(entries: list[zipfile.ZipInfo], max_bytes: int) -> None:
 
 
 def _array(name: str, content: bytes) -> NDArray[Any]:
-    """Return a copy of the array in an entry: compiled code has other types for read-only ones."""
+    """Return a copy of the array in an entry, because compiled code expects writable arrays."""
     file = io.BytesIO(content)
     version = np.lib.format.read_magic(file)
     if version not in _READ_HEADER:

@@ -1,7 +1,7 @@
 """Backups: copies of a data directory that a server may be writing.
 
-A backup is itself a data directory, with a manifest that is written last. It has the journal as of
-one moment, and the states that were saved before that moment (`storage.directory_copy`).
+A backup is itself a data directory, with a manifest that is written last. It has the journal at one
+moment, and the states saved before that moment (`storage.directory_copy`).
 
 The copy starts over if it lacks a state that the journal needs: the server may have deleted the
 state meanwhile, or created or rolled back a model.
@@ -65,7 +65,7 @@ def back_up(data: Path, to: Path, also: tuple[Path, ...] = ()) -> list[Reach]:
         try:
             copy_directory(data, to)
         except ChangedMeanwhile:
-            missing = "models were made or rolled back while their files were listed"
+            missing = "models were created or rolled back while their files were listed"
             continue
         with closing(open_storage(to, read_only=True)) as storage:
             results = list(model_reaches(storage, acknowledged))
@@ -80,7 +80,7 @@ def back_up(data: Path, to: Path, also: tuple[Path, ...] = ()) -> list[Reach]:
 
 
 def _acknowledged(data: Path) -> dict[int, int]:
-    """Return the sequence up to which each model is durable now, by the models' numbers."""
+    """Return model number -> sequence up to which the model is durable now."""
     with (
         closing(open_storage(data, read_only=True)) as storage,
         closing(HighWater(high_water_path(data), read_only=True)) as marks,
@@ -93,7 +93,7 @@ def finish(to: Path, reaches: list[Reach]) -> None:
 
     Args:
         to: the data directory.
-        reaches: of its models.
+        reaches: the reach of each of its models.
     """
     manifest: dict[str, Any] = {
         "made": datetime.now(UTC).isoformat(timespec="milliseconds"),

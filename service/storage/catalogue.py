@@ -1,6 +1,6 @@
 """The interface of the catalogue, which lists the models that exist.
 
-`storage.interfaces` has what all of durable storage promises.
+`storage.interfaces` has the promises of all durable storage.
 """
 
 from contextlib import AbstractContextManager
@@ -25,7 +25,7 @@ class Catalogue(Protocol):
         """Return the model of a name; None if there is none. Raises StorageFailed."""
 
     def is_followed(self, model: int) -> bool:
-        """Return whether a challenger follows this model, as far as is known without waiting.
+        """Return whether a challenger is known to follow this model, without waiting.
 
         Raises StartupError.
         """
@@ -40,16 +40,16 @@ class Catalogue(Protocol):
     ) -> AbstractContextManager[Term]:
         """Create a model; the context manager yields the first term of its log.
 
-        The model exists durably once the `with` block ends without an error. Its number is durable
-        before the block begins and is never given again, so nothing that the block writes under it
-        can become another model's.
+        The model exists durably once the `with` block ends without an error. Its number is reserved
+        durably before the block begins and is never reused, so nothing that the block writes under
+        it can become another model's.
 
         Args:
-            name: of the model.
-            spec: of the model, as plain data.
-            epoch: its first.
-            follows: number of its champion; see `CatalogueEntry`.
-            sequence: to begin with; the block must save a snapshot of it.
+            name: the model's name.
+            spec: the model's spec, as plain data.
+            epoch: the model's first epoch.
+            follows: the number of its champion; see `CatalogueEntry`.
+            sequence: the sequence to start from; the block must save a snapshot of it.
 
         Raises StorageFailed, NameTaken.
         """
@@ -58,7 +58,7 @@ class Catalogue(Protocol):
         """Delete the model of a term with its log and keys; durable on return.
 
         The log refuses everything from then on, so nothing that is deleted is acknowledged. Raises
-        what methods of terms raise.
+        like the methods of `Term`.
         """
 
     def finish_deletion(self, entry: CatalogueEntry) -> None:

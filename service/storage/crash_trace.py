@@ -1,7 +1,7 @@
 """The stack of a process that crashed, for the next one: the file `DIR/crash`.
 
-The file is empty while a process runs. A crash, unlike a kill for want of memory, comes from what
-was computed, so the model that caused it would cause it again: the next start has to know.
+The file is empty while a process runs. A crash, unlike a kill for want of memory, is caused by a
+computation, so the same model would cause it again: the next start has to know.
 """
 
 import contextlib
@@ -27,7 +27,7 @@ def last_crash(path: Path) -> str:
 
 
 def watch_for_crashes(path: Path) -> None:
-    """Have this process write its stack to the file if it crashes; discard the last one's."""
+    """Make this process write its stack to the file if it crashes; discard the last process's."""
     try:
         make_private(path)
         # Never closed: the handler writes to its file descriptor.

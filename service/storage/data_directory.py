@@ -37,7 +37,7 @@ def journal_path(data: Path) -> Path:
 
 
 def high_water_path(data: Path) -> Path:
-    """Return the path of the high-water marks, which show that the journal has lost its end."""
+    """Return the path of the high-water marks, which reveal that the journal has lost its end."""
     return data / "high-water"
 
 
@@ -76,8 +76,8 @@ def open_storage(data: Path, snapshots_kept: int = 4, read_only: bool = False) -
 
     Args:
         data: the data directory.
-        snapshots_kept: how many snapshots of each model are kept.
-        read_only: read the journal as of this moment, also while a server writes it.
+        snapshots_kept: the number of snapshots kept for each model.
+        read_only: read the journal as it is now, even while a server writes it.
 
     Raises JournalMissing, StartupError.
     """
@@ -98,15 +98,15 @@ def open_storage(data: Path, snapshots_kept: int = 4, read_only: bool = False) -
                 "lost its end. Restore the data directory from a backup (`wolfstream restore`); "
                 "`wolfstream serve --recover` goes on without what is lost"
             )
-        opened.pop_all()  # they are the storage's now
+        opened.pop_all()  # the storage closes them from now on
     return Storage(journal, catalogue, snapshots)
 
 
 @contextmanager
 def owned(data: Path) -> Iterator[None]:
-    """Lock the data directory: of two servers on one journal, each would lose samples.
+    """Lock the data directory: two servers on one journal would lose each other's samples.
 
-    Makes the directory if it is missing. Raises DirectoryInUse, StartupError.
+    Creates the directory if it is missing. Raises DirectoryInUse, StartupError.
     """
     try:
         make_directory(data)
@@ -129,7 +129,7 @@ def owned(data: Path) -> Iterator[None]:
 
 
 def set_aside(data: Path) -> Path:
-    """Rename everything that a lost journal left, so that a new one begins empty.
+    """Rename everything that a lost journal left behind, so a new one starts empty.
 
     Returns the new path of the snapshots. Raises OSError.
     """
@@ -159,9 +159,9 @@ def _check_files(data: Path) -> None:
 
 
 def has_lost_journal(data: Path) -> bool:
-    """Return whether the journal is missing or empty, but other files show that there was one.
+    """Return whether the journal is missing or empty although other files show that there was one.
 
-    A journal without tables is empty: its write-ahead file, which had everything, may be gone.
+    A journal without tables is empty: its write-ahead file, which held everything, may be gone.
     """
     path = journal_path(data)
     traces = [high_water_path(data)]
@@ -175,10 +175,9 @@ def has_lost_journal(data: Path) -> bool:
 
 
 def forget_high_water(data: Path) -> None:
-    """Set the high-water marks aside, so that a journal that has lost its end is accepted.
+    """Set the high-water marks aside, so a journal that has lost its end is accepted.
 
-    Also deletes the marks of replays, so that models that were left out are tried again. Raises
-    OSError.
+    Also deletes the marks of replays, so models that were left out are tried again. Raises OSError.
     """
     replays_path(data).unlink(missing_ok=True)
     path = high_water_path(data)

@@ -28,7 +28,7 @@ def unused_path(path: Path) -> Path:
 
 
 def aside_path(path: Path) -> Path:
-    """Return a free path beside another, named by the current time, to set its content aside."""
+    """Return a free path beside another, with the current time in its name, to set it aside."""
     return unused_path(path.with_name(f"{path.name}.{datetime.now(UTC):aside-%Y%m%dT%H%M%S}"))
 
 

@@ -1,9 +1,9 @@
 """Durable copies of a data directory's files, while a server may be writing them.
 
 A server saves a state before the journal names it, and deletes a state only after the journal names
-another. So files that are listed before the journal is read are never ahead of it. The list has all
-that the journal names, unless a model was created or rolled back meanwhile: the states named before
-and after the listing are compared to find out.
+another. So files listed before the journal is read are never ahead of it. The list is complete
+unless a model was created or rolled back meanwhile; comparing the states that the journal names
+before and after the listing tells.
 
     read the names in the journal -> list files -> open the journal's copy, compare its names
     -> copy files -> copy the journal
@@ -29,16 +29,16 @@ class ChangedMeanwhile(Exception):
 
 
 class _StateFile(NamedTuple):
-    """A file as it was when it was listed."""
+    """A file at the time of listing."""
 
     path: Path
     identity: tuple[int, int, int]  # inode, time and size: they change if it is replaced
 
 
 def copy_directory(source: Path, to: Path) -> None:
-    """Copy the journal as of one moment, and the states that were saved before it.
+    """Copy the journal at one moment, and the states saved before it.
 
-    States that are deleted or replaced meanwhile are left out. Raises ChangedMeanwhile.
+    States that are deleted or replaced during the copy are left out. Raises ChangedMeanwhile.
     """
     folder = snapshots_path(source)
     with closing(SqliteFile(journal_path(source), read_only=True)) as file:

@@ -1,4 +1,4 @@
-"""The high-water mark: up to which sequence each model was durable, kept outside the journal.
+"""High-water marks: the sequence up to which each model was durable, kept outside the journal.
 
 A journal that has lost its last commits looks like one that ended earlier; the mark shows the
 difference. The file `DIR/high-water` has 16 bytes for each model's number: a sequence and a digest.
@@ -6,7 +6,8 @@ A commit is marked after its fsync and before its acknowledgement, so the mark i
 what was durable, and it never decreases.
 
 The file is not fsynced with each commit. It survives the end of the process, but after a loss of
-power it may be as old as the last snapshot, which fsyncs it: a tail lost after that goes unnoticed.
+power it may be as old as the last snapshot, which fsyncs it: the loss of later commits goes
+unnoticed.
 """
 
 import hashlib
@@ -31,16 +32,16 @@ class HighWater:
         """Open the marks of a directory.
 
         Args:
-            path: of the file, which is made if it is missing.
+            path: the path of the file, which is created if it is missing.
             read_only: read the file if there is one, and write nothing.
 
         Raises StartupError.
         """
         self._path = path
-        self._failed = False  # whether a failure was logged: one line is enough
-        # model -> sequence marked here. Predictions do not raise it, so most calls end here.
+        self._failed = False  # whether a failure was logged, which happens once
+        # model -> sequence marked by this process; spares most calls, which do not raise it.
         self._marked: dict[int, int] = {}
-        # Guards comparing and raising a mark: two threads of a replica do so.
+        # Guards comparing and raising a mark, which two threads of a replica do.
         self._raising = threading.Lock()
         self._file: int | None = None
         try:
@@ -76,7 +77,7 @@ class HighWater:
         return sequence if slot == _slot(model, sequence) else 0
 
     def last_model(self) -> int:
-        """Return the highest number of a model with an intact mark; 0 without any."""
+        """Return the highest model number with an intact mark; 0 without any."""
         if self._file is None:
             return 0
         models = range(os.fstat(self._file).st_size // _SLOT.size, 0, -1)

@@ -1,11 +1,11 @@
 """The three interfaces of durable storage, and what all of them promise.
 
-"Durable" means on disk: no crash of the process or the machine takes it back. Whoever writes gets
-StorageFailed if nothing was written, and InDoubt if that is unknown. Whoever reads at start gets
+"Durable" means on disk: no crash of the process or the machine undoes it. Writing raises
+StorageFailed if nothing was written, and InDoubt if that is unknown. Reading at start raises
 StartupError if something is missing or damaged.
 
-Only the writer's thread calls them, except `Snapshots`, which any thread may use. A model is known
-by its number in the catalogue, which is never given to another model.
+Only the writer's thread calls them, except `Snapshots`, which any thread may use. A model is
+identified by its number in the catalogue, which is never reused.
 """
 
 from typing import NamedTuple

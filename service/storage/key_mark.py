@@ -1,9 +1,9 @@
 """The mark that a server has had API keys.
 
-A server whose keys are lost, for example by restoring only some files, would let everybody in. So
-the fact that there were keys is stored apart from them: in the header of the journal's database,
-without which there are no models either, or for a replica, whose keys are in NATS, in a file of its
-directory.
+A server whose keys are lost, for example because only some files were restored, would let everybody
+in. So the fact that there were keys is stored apart from them: in the header of the journal's
+database, without which there are no models either; or, for a replica, whose keys are in NATS, in a
+file of its directory.
 """
 
 import sqlite3
@@ -82,9 +82,9 @@ def check_keys(mark: KeyMark, required: bool, no_keys: bool, place: str) -> None
     """Record whether there are keys. Raise StartupError if there were keys and they are gone.
 
     Args:
-        mark: of the server.
+        mark: the server's mark.
         required: whether there are keys now.
-        no_keys: whether the operator says that there shall be none.
+        no_keys: whether the operator has chosen to have none.
         place: where keys are stored, for messages.
     """
     if required and no_keys:

@@ -1,7 +1,7 @@
 """The interface for reading one model's log.
 
-A `LogReader` never writes, and reading changes nothing about who may write: that takes a `Term`
-(`storage.term`). `storage.interfaces` has what all of durable storage promises.
+A `LogReader` never writes, and reading does not change who may write, which takes a `Term`
+(`storage.term`). `storage.interfaces` has the promises of all durable storage.
 """
 
 from collections.abc import Iterator
@@ -12,25 +12,25 @@ from wolfstream.service.storage.entries import Entry, KeyedRequest, Rollback
 
 
 class LogGap(StartupError):
-    """Rows are missing that the reader has yet to read.
+    """Rows that the reader has yet to read are missing.
 
-    The writer may have purged them meanwhile: then a new reader finds everything in the log and
-    in newer snapshots. Otherwise they are lost.
+    If the writer has purged them meanwhile, a new reader finds everything in the log and in newer
+    snapshots. Otherwise they are lost.
     """
 
 
 class LogReader(Protocol):
-    """One model's log, as far as it was read. Used by one thread at a time.
+    """One model's log, up to what was read. Used by one thread at a time.
 
-    Unless they say otherwise, methods raise StartupError if the log is damaged, and StorageFailed
+    Unless stated otherwise, methods raise StartupError if the log is damaged, and StorageFailed
     if it cannot be read now.
 
     Attributes:
         model: the number of the model.
-        name: what messages call the log.
-        faults: what a sound log cannot contain, a sentence each; empty for a sound log.
+        name: how messages refer to the log.
+        faults: contradictions in the log, one sentence each; empty for a sound log.
         deleted: whether the log ends with the deletion of its model, which may be incomplete.
-        n_rollbacks: how many rollbacks were read; 0 for a log that only this process writes. It
+        n_rollbacks: the number of rollbacks read; 0 for a log that only this process writes. It
             never decreases. A standby starts over when it grows, even if newer snapshots have
             replaced the rollback by then.
     """
@@ -40,7 +40,7 @@ class LogReader(Protocol):
 
     @property
     def faults(self) -> list[str]:
-        """What a sound log cannot contain, a sentence each."""
+        """Contradictions in the log, one sentence each."""
 
     @property
     def deleted(self) -> bool:
@@ -48,7 +48,7 @@ class LogReader(Protocol):
 
     @property
     def n_rollbacks(self) -> int:
-        """How many rollbacks were read, including those that are no longer needed."""
+        """The number of rollbacks read, including those that are no longer needed."""
 
     def read_on(self) -> None:
         """Read what was appended since the last read; a term's own log never grows by this."""
@@ -73,9 +73,9 @@ class LogReader(Protocol):
         """Return the last epoch that began at a sequence or later; None for the model's first."""
 
     def epoch_before(self, sequence: int) -> str | None:
-        """Return the last epoch that began before a sequence: the one it was written in.
+        """Return the last epoch that began before a sequence: the epoch in which it was written.
 
-        None if the log does not have it, or no longer: it is then the epoch of the newest snapshot
+        None if the log does not have it (any more): it is then the epoch of the newest snapshot
         before the sequence, or the model's first.
         """
 

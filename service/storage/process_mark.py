@@ -1,7 +1,8 @@
 """A mark of the running process and the memory it takes: the file `DIR/running`.
 
-A process that is killed leaves no message. It leaves this file, so the next one can say how much
-memory the last one took. The file is not fsynced: it has to survive the process, not the machine.
+A process that is killed leaves no message. It leaves this file, so the next process can report how
+much memory the last one used. The file is not fsynced: it must survive the process, not a loss of
+power.
 """
 
 import contextlib
@@ -14,8 +15,8 @@ from wolfstream.service.storage.directories import make_private
 
 logger = logging.getLogger(__name__)
 
-_SECONDS = 0.2
-# A process that took three quarters of its memory was probably killed for want of more.
+_SECONDS = 0.2  # between two measurements
+# A process that used three quarters of its memory was probably killed for want of more.
 _SUSPECT_SHARE = 3 / 4
 
 
@@ -23,12 +24,12 @@ class ProcessMark:
     """The mark of this process, from its creation until `end`."""
 
     def __init__(self, path: Path, max_bytes: int, used_bytes: Callable[[], int]) -> None:
-        """Read the last process's mark, and begin to write this one's.
+        """Read the last process's mark, and start writing this one's.
 
         Args:
-            path: of the file.
-            max_bytes: the memory that this process may take.
-            used_bytes: returns the memory that it takes now.
+            path: the path of the file.
+            max_bytes: the memory that this process may use.
+            used_bytes: returns the memory that it uses now.
         """
         self._path, self._max_bytes, self._used_bytes = path, max_bytes, used_bytes
         self._ended = threading.Event()
@@ -38,7 +39,7 @@ class ProcessMark:
         threading.Thread(target=self._write_changes, name="memory", daemon=True).start()
 
     def report(self) -> None:
-        """Log it if the last process was probably killed for want of memory."""
+        """Log a warning if the last process was probably killed for want of memory."""
         used, allowed = self._last_process
         if used and used >= _SUSPECT_SHARE * allowed:
             logger.warning(
@@ -50,13 +51,13 @@ class ProcessMark:
             )
 
     def end(self) -> None:
-        """Delete the mark: the process stops in order."""
+        """Delete the mark: the process stops normally."""
         self._ended.set()
         with contextlib.suppress(OSError):
             self._path.unlink(missing_ok=True)
 
     def _write_changes(self) -> None:
-        """Write the memory used each time that it has changed by more than 1/128 of the limit."""
+        """Write the memory used whenever it has changed by more than 1/128 of the limit."""
         written = 0
         while not self._ended.is_set():
             used = self._used_bytes()
@@ -68,7 +69,7 @@ class ProcessMark:
 
 
 def _read(path: Path) -> tuple[int, int]:
-    """Return (bytes used, bytes allowed) of the last process; zeros if it stopped in order."""
+    """Return (bytes used, bytes allowed) of the last process; zeros if it stopped normally."""
     with contextlib.suppress(OSError, ValueError):
         used, allowed = path.read_text(errors="replace").split()
         return int(used), int(allowed)

@@ -31,7 +31,7 @@ def model_reaches(
     """Yield the reach of each model, or a message that says what it lacks.
 
     Args:
-        storage: of the backup.
+        storage: the backup's storage.
         acknowledged: model -> sequence up to which it was durable before the copy was made.
     """
     for model in storage.catalogue.models():
@@ -54,7 +54,7 @@ def _model_reach(model: CatalogueEntry, storage: Storage, acknowledged: int) -> 
     # Recovery starts from a base: an empty model, a snapshot or a pinned state.
     bases = [0] if begin in (None, 0) and model.follows is None else []
     bases += [*saved, *pinned]
-    usable = [base for base in bases if begin is None or begin <= base]  # the log goes on there
+    usable = [base for base in bases if begin is None or begin <= base]  # the log continues it
     if not usable:
         back_to = min(bases, default=begin)
         return f"model {model.name!r}: the backup reaches back to sequence {back_to}, not further"

@@ -1,12 +1,12 @@
-"""Marks of the replays under way, in the file `DIR/replays`: where a process was as it crashed.
+"""Marks of running replays, in the file `DIR/replays`: where a process was when it crashed.
 
 A block that needs more memory than the machine has would crash the process at each start. The file
-has 24 bytes for each model's number: the sequence after which its block begins, how many processes
-began this block, and a digest. It is written before each block.
+has 24 bytes for each model's number: the sequence after which its block begins, the number of
+processes that began this block, and a digest. It is written before each block.
 
-It is not fsynced: it has to survive the process, not a loss of power. Marks from before the last
-boot do not count, as a loss of power may bring back marks of replays that had ended. Where the file
-cannot be written, as on a full disk, models are replayed all the same.
+It is not fsynced: it must survive the process, not a loss of power. Marks from before the last boot
+do not count, because a loss of power may bring back marks of replays that had ended. If the file
+cannot be written, as on a full disk, models are replayed anyway.
 """
 
 import hashlib
@@ -34,19 +34,19 @@ class ReplayMarks:
         """Open the marks of a directory.
 
         Args:
-            path: of the file, which is made if it is missing.
+            path: the path of the file, which is created if it is missing.
             read_only: read the file if there is one, and write nothing.
             max_crashes: see `Replays`.
 
         Raises StartupError.
         """
         self.max_crashes = max_crashes
-        # model -> mark that earlier processes left: (sequence, how many began there).
+        # model -> mark that earlier processes left: (sequence, processes that began there).
         self._earlier: dict[int, tuple[int, int]] = {}
-        # model -> replay under way: (sequence, how many processes began there before this one).
+        # model -> running replay: (sequence, processes that began there before this one).
         self._under_way: dict[int, tuple[int, int]] = {}
         self._stopped = False
-        # Guards `_under_way` and writing: `stop` comes from another thread than the replays.
+        # Guards `_under_way` and writing: `stop` runs on another thread than the replays.
         self._writing = threading.Lock()
         self._path, self._failed = path, False
         self._boot = _BOOT.read_bytes() if _BOOT.exists() else b""
@@ -63,8 +63,8 @@ class ReplayMarks:
     def begin(self, model: int, after: int) -> int:
         """Mark that the block after a sequence is replayed next.
 
-        Returns how many processes began this block before and crashed. Raises NotReady if this
-        one is stopping.
+        Returns the number of processes that crashed in this block before. Raises NotReady if this
+        process is stopping.
         """
         self.check()
         if model not in self._earlier:
@@ -77,11 +77,11 @@ class ReplayMarks:
         return crashes
 
     def leave_out(self, model: int, after: int, crashes: int) -> None:
-        """Mark a model as if this many processes had crashed at a block. Raises OSError."""
+        """Mark a model as if `crashes` processes had crashed at a block. Raises OSError."""
         os.pwrite(self._file, self._slot(model, after, crashes), model * _SLOT.size)
 
     def crashes(self, model: int) -> int:
-        """Return how many processes have crashed at the marked block of a model."""
+        """Return the number of processes that crashed at the marked block of a model."""
         return self._read(model)[1]
 
     def end(self, model: int) -> None:
@@ -96,14 +96,14 @@ class ReplayMarks:
             raise NotReady("the server stops, and replays nothing more")
 
     def stop(self) -> None:
-        """Mark that no replay under way crashed the process, and write no marks after that."""
+        """Mark that no running replay crashed the process, and write no marks after that."""
         with self._writing:
             for model, (after, crashes) in self._under_way.items():
                 self._write(model, self._slot(model, after, crashes))
             self._stopped = True
 
     def _read(self, model: int) -> tuple[int, int]:
-        """Return the mark of a model, (sequence, times); zeros without a whole one of this boot."""
+        """Return a model's mark, (sequence, times); zeros without a complete mark of this boot."""
         slot = os.pread(self._file, _SLOT.size, model * _SLOT.size)
         if len(slot) == _SLOT.size:
             after, times, _ = _SLOT.unpack(slot)
@@ -121,7 +121,7 @@ class ReplayMarks:
         try:
             os.pwrite(self._file, slot, model * _SLOT.size)
         except OSError as error:
-            if not self._failed:  # once is enough: the next block would fail the same way
+            if not self._failed:  # log it once: the next block would fail in the same way
                 self._failed = True
                 logger.error(
                     "replay marks not written, a model that crashes the server may do so again: "

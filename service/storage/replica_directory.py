@@ -1,7 +1,7 @@
 """The directory of a fleet's replica, and the fleet that it belongs to: the file `DIR/fleet`.
 
-The other files of the directory refer to models by number, and another fleet gives these numbers to
-other models. So a directory that changes its fleet starts anew.
+The other files of the directory refer to models by number, and another fleet has other models under
+these numbers. So a directory that changes its fleet starts afresh.
 """
 
 import logging
@@ -34,7 +34,7 @@ def assign_to_fleet(data: Path, fleet: str) -> None:
     """
     if journal_path(data).exists():
         raise StartupError(
-            f"{data} is the data directory of a server of its own, with models: name another one "
+            f"{data} is the data directory of a server without a fleet, with models: name another "
             f"with --data, and copy its models with `wolfstream fleet import {data}`"
         )
     try:
@@ -74,7 +74,7 @@ def _set_aside(data: Path) -> Path:
 
 
 def _write_fleet(data: Path, fleet: str) -> None:
-    """Write the fleet's name, durably and as a whole."""
+    """Write the fleet's name, durably and atomically."""
     new = fleet_path(data).with_suffix(".new")
     make_private(new)
     with new.open("w") as file:

@@ -1,6 +1,6 @@
-"""Restore a backup: as a data directory at the end of the backup, or at an earlier point.
+"""Restores a backup to a data directory, at the end of the backup or at an earlier point.
 
-The backup is copied into a directory of another name, cut at the point, completed and renamed last.
+The backup is copied to a directory with another name, cut at the point, completed and then renamed.
 """
 
 import shutil
@@ -32,7 +32,7 @@ from wolfstream.service.storage.sqlite_point import (
 
 
 class RestorePoint(NamedTuple):
-    """A point to restore all models at, or with `model` and `sequence` a point of one of them."""
+    """The time at which to restore all models, or the sequence at which to restore one."""
 
     time: int | None = None  # milliseconds since 1970; None for a sequence
     model: str = ""
@@ -40,15 +40,15 @@ class RestorePoint(NamedTuple):
 
 
 def restore(backup: Path, data: Path, to: RestorePoint | None) -> list[Reach]:
-    """Make a data directory from a backup; begin a new epoch of each model.
+    """Make a data directory from a backup, with a new epoch for each model.
 
     Args:
         backup: the directory of the backup.
         data: a directory that is missing or empty.
         to: an earlier point; None restores the end of the backup.
 
-    Returns the reach of each model; its newest sequence is where the model now is. Raises
-    BackupError, StartupError, OSError.
+    Returns the reach of each model; the model is at its newest sequence. Raises BackupError,
+    StartupError, OSError.
     """
     if not (backup / MANIFEST).exists():
         raise BackupError(
@@ -107,7 +107,7 @@ def _cut(data: Path, to: RestorePoint) -> dict[str, int]:
         entries = models_in(file)
         models = {entry.name: entry.number for entry in entries}
         # challenger -> champion, both by number. Challengers learn from the champion's log, so
-        # they are cut after it, where it ends.
+        # they are cut after it, at its new end.
         challengers = {
             entry.number: entry.follows for entry in entries if entry.follows in models.values()
         }

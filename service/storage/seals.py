@@ -1,7 +1,7 @@
-"""Seals: the content of a row in the journal, after a digest of the whole row.
+"""Seals: a row's content in the journal, preceded by a digest of the whole row.
 
-SQLite checks the structure of its pages, not their content: a seal shows damage there. It does
-not show who wrote a row.
+SQLite checks the structure of its pages, not their content: a seal reveals damage there. It does
+not prove who wrote a row.
 """
 
 import hashlib
@@ -13,7 +13,7 @@ _DIGEST_BYTES = 8
 
 
 class BrokenSeal(Exception):
-    """The row is not what was written."""
+    """A row differs from what was written."""
 
     def __str__(self) -> str:
         return "a row does not match its checksum"

@@ -41,8 +41,8 @@ class SnapshotFiles:
         """Use a directory.
 
         Args:
-            directory: of the snapshots; `save` and `pin` make it if it is missing.
-            kept: how many snapshots of each model are kept; `save` deletes the oldest.
+            directory: the snapshots' directory; `save` and `pin` create it if it is missing.
+            kept: the number of snapshots kept for each model; `save` deletes the oldest.
         """
         self._directory = directory
         self._kept = kept
@@ -99,7 +99,7 @@ class SnapshotFiles:
         return SnapshotDescription(file.st_size, written, plain)
 
     def set_aside(self, model: int, sequence: int) -> None:
-        """Rename a damaged snapshot's file, so that it is no longer listed."""
+        """Rename a damaged snapshot's file, so it is no longer listed."""
         path = self._path(model, sequence)
         with contextlib.suppress(OSError):
             path.rename(unused_path(path.with_suffix(".damaged")))
@@ -136,7 +136,7 @@ class SnapshotFiles:
     def delete(self, model: int) -> None:
         """Delete all snapshots of a model.
 
-        The folder is renamed first, so that the next start can finish an interrupted deletion.
+        The folder is renamed first, so the next start can finish an interrupted deletion.
         """
         folder = self._folder(model)
         renamed = folder.with_name(f"{folder.name}{_DELETED}")
@@ -162,9 +162,9 @@ class SnapshotFiles:
                 shutil.rmtree(folder, ignore_errors=True)
 
     def _drop_partial(self, model: int, *, pinned: bool) -> None:
-        """Delete unfinished files that a killed process left: of snapshots, or of pinned states.
+        """Delete unfinished files of a killed process, either of snapshots or of pinned states.
 
-        Never both: another thread may be writing one kind while this one writes the other.
+        Never both, because another thread may be writing the other kind.
         """
         for partial in self._folder(model).glob("*.partial"):
             if (len(partial.stem) >= DIGITS) is pinned:

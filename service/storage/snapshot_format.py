@@ -3,9 +3,9 @@
     8 bytes of magic and version | SHA-256 of the rest, 32 bytes | npz archive, without pickles
 
 The archive has the state's arrays and, as the array `plain`, everything else in JSON. A file is
-written under another name, fsynced and renamed, so a file of the right name was written completely;
-the checksum shows damage since then. It does not show who wrote the file: `storage.archive` reads
-archives that anybody may have made.
+written under another name, fsynced and renamed, so a file of the right name is complete; the
+checksum reveals later damage. It does not prove who wrote the file: `storage.archive` reads
+archives from untrusted sources.
 """
 
 import hashlib
@@ -27,10 +27,10 @@ _DIGEST_BYTES = 32
 
 
 class DamagedSnapshot(Exception):
-    """A snapshot is not what was written, or cannot be read.
+    """A snapshot differs from what was written, or cannot be read.
 
     Attributes:
-        reason: the message without the snapshot's name, which begins with a verb.
+        reason: the message without the snapshot's name; it begins with a verb.
     """
 
     def __init__(self, name: str, reason: str) -> None:
@@ -54,7 +54,7 @@ def encode_state(state: State) -> tuple[bytes, bytes]:
     archive = io.BytesIO()
     plain = np.frombuffer(json.dumps(state.plain).encode(), np.uint8)
     np.savez(archive, allow_pickle=False, plain=plain, **state.arrays)
-    content = archive.getvalue()  # of a buffer that nobody else holds, it is no copy
+    content = archive.getvalue()  # no copy, because nothing else refers to the buffer
     return _MAGIC + _VERSION + hashlib.sha256(content).digest(), content
 
 
@@ -114,9 +114,9 @@ def decode_state(content: bytes, name: str, most_plain_bytes: int | None = None)
 
     Args:
         content: the bytes.
-        name: what messages call the snapshot.
+        name: how messages refer to the snapshot.
         most_plain_bytes: bound on its plain part, because Python objects take many times the bytes
-            of their JSON. None for files of this server's own.
+            of their JSON. None for files that this server wrote.
 
     Raises DamagedSnapshot.
     """

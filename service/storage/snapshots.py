@@ -1,6 +1,6 @@
 """The interface of the snapshots: saved states of models.
 
-Any thread may use it. `storage.interfaces` has what all of durable storage promises.
+Any thread may use it. `storage.interfaces` has the promises of all durable storage.
 """
 
 import hashlib
@@ -21,7 +21,7 @@ def new_pinned_name(content: bytes) -> str:
 
 
 def matches_pinned_name(name: str, content: bytes) -> bool:
-    """Return whether bytes are those that were pinned under a name."""
+    """Return whether bytes have the digest in a pinned state's name."""
     return name.partition("-")[0] == _digest(content)
 
 
@@ -44,7 +44,7 @@ class Snapshots(Protocol):
         """Return the sequences of a model's snapshots, newest first."""
 
     def name(self, model: int, sequence: int) -> str:
-        """Return what messages call a snapshot, such as the path of its file."""
+        """Return how messages refer to a snapshot, such as the path of its file."""
 
     def save(self, model: int, state: State) -> None:
         """Save a state as the snapshot of its sequence; delete the oldest if there are too many.
@@ -71,10 +71,10 @@ class Snapshots(Protocol):
         """Save the bytes of a snapshot for a rollback, and return their name; durable on return.
 
         Args:
-            model: whose state it is.
+            model: the model whose state it is.
             content: the bytes.
-            name: under which they were pinned elsewhere. None makes a name that was never used:
-                so unpinning an older state never hits a newer one, however late it happens.
+            name: the name under which they were pinned elsewhere. None makes a new name, so that
+                unpinning an older state never hits a newer one, however late it happens.
 
         Raises OSError.
         """
@@ -92,4 +92,4 @@ class Snapshots(Protocol):
         """Delete all snapshots of a model."""
 
     def set_others_aside(self, models: set[int]) -> None:
-        """Keep the snapshots of all other models where no new model finds them."""
+        """Move the snapshots of all other models to where no new model finds them."""

@@ -38,9 +38,9 @@ class SqliteCatalogue:
     """`storage.catalogue.Catalogue` in a database. Used by one thread at a time."""
 
     def __init__(self, file: SqliteFile, high_water: HighWater) -> None:
-        """Use a database, and the marks of what was durable."""
+        """Use a database and its high-water marks."""
         self._file, self._high_water = file, high_water
-        # name -> number of the models that exist; None until it is first needed.
+        # name -> number of the models that exist; None until first needed.
         self._numbers_by_name: dict[str, int] | None = None
 
     def models(self) -> list[CatalogueEntry]:
@@ -71,12 +71,12 @@ class SqliteCatalogue:
         """Create a model that exists once the block ends; see `Catalogue.creating`.
 
         Args:
-            name: of the model.
-            spec: of the model, as plain data.
-            epoch: its first.
-            follows: number of its champion.
-            sequence: to begin with.
-            created: when it was created elsewhere, in milliseconds since 1970; None for now.
+            name: the model's name.
+            spec: the model's spec, as plain data.
+            epoch: the model's first epoch.
+            follows: the number of its champion.
+            sequence: the sequence to start from.
+            created: the time of its creation elsewhere, in milliseconds since 1970; None for now.
         """
         if name in self._numbers():
             raise NameTaken(f"the journal has a model {name!r}")
@@ -120,7 +120,7 @@ class SqliteCatalogue:
                 record = json.dumps({"model": model, "name": name}).encode()
                 self._insert("deleted", event, record)
             self._file.run("DELETE FROM log WHERE model = ?", (model,))
-            self._file.run(  # its creation, and deletions of long ago
+            self._file.run(  # its creation, and old deletions
                 "DELETE FROM log WHERE model = ? "
                 "AND (sequence = ? OR kind = 'deleted' AND sequence < ?)",
                 (OF_SERVER, model, event - _EVENTS_KEPT),
@@ -144,7 +144,7 @@ class SqliteCatalogue:
             return int(sequence)
 
     def _next_event(self) -> int:
-        """Return the sequence of the next event, which was never used before."""
+        """Return the sequence of the next event, which is never reused."""
         return 1 + self.last_event()
 
     def _insert(self, kind: str, event: int, record: bytes, time: int | None = None) -> None:

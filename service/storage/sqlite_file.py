@@ -28,8 +28,8 @@ logger = logging.getLogger(__name__)
 
 # SQLite shrinks the write-ahead file to this size after a checkpoint.
 _WAL_BYTES = 1 << 26
-# How many compiled statements are cached. There is one for each number of rows, with half a
-# kilobyte for each row: sqlite3's default of 128 grew to 25 MB under changing load.
+# The number of compiled statements cached. There is one for each number of rows, of half a kilobyte
+# for each row: sqlite3's default of 128 grew to 25 MB under changing load.
 _STATEMENTS = 32
 # SQLite takes 32,766 values in a statement, and a row has 10.
 ROWS_PER_STATEMENT = 1024
@@ -38,11 +38,11 @@ ROWS_PER_STATEMENT = 1024
 class SqliteFile:
     """The database of the journal, the catalogue and the responses.
 
-    It is written by one thread at a time. Many threads may read it at once by `select`, as those do
-    that recover the models of a server.
+    It is written by one thread at a time. Many threads may read it at once by `select`, as during
+    the recovery of a server's models.
 
     Attributes:
-        path: of the file.
+        path: the path of the file.
         db: the connection, for reading by one thread.
     """
 
@@ -50,8 +50,8 @@ class SqliteFile:
         """Open and check a database.
 
         Args:
-            path: of the file.
-            read_only: read the file as of this moment, also while a server writes it.
+            path: the path of the file.
+            read_only: read the file as it is now, even while a server writes it.
 
         Raises StartupError if the file cannot be read, is damaged or has another format.
         """
@@ -59,7 +59,7 @@ class SqliteFile:
         self._read_only = read_only
         # Whether a commit failed in such a way that it may still be in the file.
         self._in_doubt = False
-        self._turn = Lock()
+        self._turn = Lock()  # held while the connection runs a statement or fetches a row
         if not read_only and check_write_ahead(write_ahead_path(path)):
             logger.warning(
                 "the journal ends in an incomplete commit, which is ignored: it was being written "
@@ -99,7 +99,9 @@ class SqliteFile:
                     f"{self.path} is empty; start `wolfstream serve` on the directory once"
                 )
             self.db.execute("BEGIN")
-            self.db.execute("SELECT count(*) FROM sqlite_master").fetchone()  # fixes the moment
+            self.db.execute(
+                "SELECT count(*) FROM sqlite_master"
+            ).fetchone()  # the read transaction starts here
             return
         self.db.execute("PRAGMA journal_mode = WAL")
         self.db.execute("PRAGMA synchronous = FULL")
@@ -120,7 +122,7 @@ class SqliteFile:
 
     @contextmanager
     def _transaction_at_start(self) -> Iterator[None]:
-        """Run a transaction whose errors are sqlite3's own, unlike those of `transaction`."""
+        """Run a transaction that raises sqlite3's own errors, unlike `transaction`."""
         self.db.execute("BEGIN IMMEDIATE")
         try:
             yield
@@ -140,7 +142,7 @@ class SqliteFile:
         """Raise StartupError for rows that no query of this version would find."""
         columns = tuple(name for _, name, *_ in self.db.execute("PRAGMA table_info(log)"))
         if columns != Row._fields:
-            raise self.damaged("its table has other columns than it was made with")
+            raise self.damaged("its table does not have the columns that it was created with")
         combinations = self.db.execute(
             "SELECT DISTINCT model, kind, min(place, ?) FROM log", (LATER,)
         ).fetchall()
@@ -161,7 +163,7 @@ class SqliteFile:
             raise self.damaged("it has entries of a model that it does not have")
 
     def damaged(self, detail: str) -> StartupError:
-        """Return the error of a journal that is not what was written."""
+        """Return the error for a journal that differs from what was written."""
         return StartupError(
             f"the journal {self.path} is damaged: {detail}. Restore the data directory from a "
             "backup (`wolfstream restore`); starting with it would silently lose acknowledged "
@@ -173,7 +175,7 @@ class SqliteFile:
         """Turn errors of reading at start into StartupError."""
         try:
             yield
-        except (BrokenSeal, UnicodeDecodeError) as error:  # texts, the schema's included
+        except (BrokenSeal, UnicodeDecodeError) as error:  # in texts, including the schema
             raise self.damaged(str(error)) from None
         except (sqlite3.Error, OSError) as error:
             raise StartupError(
@@ -188,9 +190,9 @@ class SqliteFile:
     def select(self, statement: str, values: Sequence[Any]) -> Iterator[tuple[Any, ...]]:
         """Yield the rows of a query.
 
-        Threads take turns for each row. Two that begin the same query at once would otherwise get
-        one compiled statement from sqlite3's cache, and each other's rows: Python 3.13 does not
-        notice that a statement is in use before its first row.
+        Threads take turns for each row. Otherwise two threads that start the same query at once
+        would get one compiled statement from sqlite3's cache, and each other's rows: before a
+        statement's first row, Python 3.13 does not notice that it is in use.
         """
         with self._turn:
             cursor = self.db.execute(statement, values)
@@ -231,7 +233,7 @@ class SqliteFile:
 
         Args:
             into: the statement up to `VALUES`.
-            rows: of one length.
+            rows: the rows, all of the same length.
 
         Raises StorageFailed, InDoubt.
         """
@@ -253,7 +255,7 @@ class SqliteFile:
     def _undo_failed_commit(self) -> bool:
         """Return whether the failed commit is gone for good.
 
-        If its fsync failed, the write-ahead file may hold all of it, and the next start would find
+        If its fsync failed, the write-ahead file may hold all of it, and the next start would read
         it. So the file is emptied, and another commit proves that it can be written again.
         """
         if self.db.in_transaction:  # COMMIT was not reached: ROLLBACK follows
@@ -268,7 +270,7 @@ class SqliteFile:
 
     @contextmanager
     def transaction(self) -> Iterator[None]:
-        """Commit what runs within, all or nothing; durable when the block ends.
+        """Commit what the block writes, all or nothing; durable when the block ends.
 
         Raises StorageFailed if nothing was committed, and InDoubt if all of it may have been.
         """
@@ -296,7 +298,7 @@ def is_blank(path: Path) -> bool:
         with closing(sqlite3.connect(f"{path.absolute().as_uri()}?mode=ro", uri=True)) as database:
             return _has_no_table(database)
     except sqlite3.Error:
-        return False  # whoever opens the file reports this
+        return False  # opening the file will report this
 
 
 def _has_no_table(database: sqlite3.Connection) -> bool:

@@ -20,12 +20,12 @@ from wolfstream.service.storage.term import Part, Term
 class SqliteJournal:
     """`storage.journal.Journal` in a database. Used by one thread at a time.
 
-    A commit is written for all of its terms or for none, and each call waits for the result: a
+    A commit is written for all of its terms or for none, and each call waits for the result, so a
     part is never Unfinished.
 
     Attributes:
-        name: path of the file.
-        replays: marks of the replays under way.
+        name: the path of the file.
+        replays: marks of running replays.
     """
 
     def __init__(self, file: SqliteFile, high_water: HighWater, replays: ReplayMarks) -> None:
@@ -33,8 +33,8 @@ class SqliteJournal:
 
         Args:
             file: the database. `close` closes it and the marks.
-            high_water: marks of what was durable.
-            replays: marks of the replays under way.
+            high_water: the high-water marks.
+            replays: marks of running replays.
         """
         self._file, self._high_water, self.replays = file, high_water, replays
         self.name = str(file.path)
@@ -58,8 +58,8 @@ class SqliteJournal:
     ) -> dict[Term, StorageFailed]:
         """Write one commit with one fsync; return the terms whose parts were not written.
 
-        It runs as few statements as SQLite allows: each one releases the interpreter lock, which
-        then has to be won back from the event loop.
+        It runs as few statements as SQLite allows: each one releases the interpreter lock, and
+        then competes with the event loop to get it back.
         """
         writable, failures = dict[SqliteTerm, Part](), dict[Term, StorageFailed]()
         for term, part in cast(Mapping[SqliteTerm, Part], parts).items():

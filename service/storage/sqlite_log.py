@@ -1,11 +1,11 @@
 """One model's log in SQLite, and the term in which this process writes it.
 
 The rows of all models are in one table (`sqlite_rows`), and each call of a reader queries it: a
-reader has nothing in memory. The lock on the data directory makes this process the only writer, so
-a term ends only with the process or the model.
+reader holds nothing in memory. The lock on the data directory makes this process the only writer,
+so a term ends only with the process or the model.
 
 A commit whose fsync failed is undone before anything else is written (`SqliteFile.resolve`). It
-never turns out to be in the log, so no doubt needs a replay.
+never turns out to be in the log, so doubts never need a replay.
 """
 
 import json
@@ -46,7 +46,7 @@ class SqliteLog:
 
     Attributes:
         model: the number of the model.
-        name: what messages call the log.
+        name: how messages refer to the log.
         faults: empty, because the primary key allows one row per place.
         deleted: False, because a deleted model has no rows.
     """
@@ -58,14 +58,14 @@ class SqliteLog:
 
         Args:
             file: the database.
-            high_water: marks of what was durable.
+            high_water: the high-water marks.
             model: the number of the model.
         """
         self._file, self._high_water, self.model = file, high_water, model
         self.name = f"journal {file.path}"
         self.faults: list[str] = []
-        self.n_rollbacks = 0  # only standbys need it, and there are none
-        # (sequence, place) of the last row that `next_place` gave a place to.
+        self.n_rollbacks = 0  # only standbys need it, which exist only in a fleet
+        # (sequence, place) that `next_place` returned last.
         self._last_place: tuple[int | None, int] = (None, 0)
 
     def read_on(self) -> None:
@@ -75,7 +75,7 @@ class SqliteLog:
     def _reading(self) -> Iterator[None]:
         """Raise StartupError for damage, which stays, and StorageFailed for a failed read.
 
-        SQLite reports a malformed file also after a failed read (SQLITE_IOERR_CORRUPTFS), so its
+        SQLite also reports a malformed file after a failed read (SQLITE_IOERR_CORRUPTFS), so its
         errors do not count as damage. The structure was checked when the file was opened, and
         seals check the content of rows.
         """
@@ -85,7 +85,7 @@ class SqliteLog:
             raise self._file.damaged(str(error)) from None
         except (sqlite3.Error, OSError) as error:
             if not hasattr(error, "sqlite_errorcode") and not isinstance(error, OSError):
-                # The sqlite3 module's own error: a text is no UTF-8.
+                # The sqlite3 module's own error for a text that is not UTF-8.
                 raise self._file.damaged(str(error)) from None
             raise StorageFailed(
                 f"the journal {self._file.path} cannot be read now: {error}; if it stays so, "
@@ -225,8 +225,8 @@ class SqliteLog:
     def next_place(self, sequence: int) -> int:
         """Return the place of the next row at a sequence, after samples, key and response.
 
-        The last place is stored, because a query takes as long as writing a prediction. A commit
-        that fails leaves a gap. Raises StorageFailed.
+        The last place is remembered, because a query takes as long as writing a prediction. A
+        failed commit leaves a gap. Raises StorageFailed.
         """
         last_sequence, place = self._last_place
         if last_sequence != sequence:
@@ -252,7 +252,7 @@ class SqliteTerm(Term):
 
         Args:
             file: the database.
-            high_water: marks of what was durable.
+            high_water: the high-water marks.
             log: the log to write.
         """
         super().__init__(log, 0)
@@ -269,7 +269,7 @@ class SqliteTerm(Term):
 
     @contextmanager
     def writing(self, part: Part = _NO_ENTRIES) -> Iterator[None]:
-        """Keep the term's state while the block writes a commit.
+        """Update the term's state while the block writes a commit.
 
         Args:
             part: what the block writes; it is in doubt if the block raises InDoubt.
@@ -301,7 +301,7 @@ class SqliteTerm(Term):
         self._insert_event(rollback.description["at"], "rollback", rollback_record(rollback))
 
     def _is_stored(self, _part: Part) -> bool:
-        """Undo the failed commit, so that it never comes back; return that it was not stored."""
+        """Undo the failed commit for good; return that it was not stored."""
         self._file.resolve()
         return False
 
@@ -369,7 +369,7 @@ class SqliteTerm(Term):
 
 
 def insert_keys(file: SqliteFile, keys: Sequence[KeyedRequest]) -> None:
-    """Insert a key for each request without a response, and the response of each other.
+    """Insert the key of each request without a response, and the response of each other request.
 
     Existing keys and responses stay as they are. Raises StorageFailed, InDoubt.
     """
@@ -379,5 +379,5 @@ def insert_keys(file: SqliteFile, keys: Sequence[KeyedRequest]) -> None:
 
 
 def _block_key(entry: Entry) -> tuple[int, str, bool]:
-    """Return what the entries of a block have in common; the last tells if it may be shared."""
+    """Return what the entries of a block have in common, and whether several may share one."""
     return entry.block, entry.kind, bool(entry.samples)

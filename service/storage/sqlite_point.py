@@ -1,4 +1,4 @@
-"""Cut a journal off at a point: delete what came after it.
+"""Cuts a journal at a point: deletes what came after it.
 
 Requests that were learned as one block stay together, as do the parts of a large request. A point
 inside such a group moves to the group's beginning.
@@ -18,7 +18,7 @@ _OF_MODEL = "FROM log WHERE model = ?"
 class Cut(NamedTuple):
     """Where a model ends after a cut."""
 
-    end: int  # its sequence
+    end: int  # the model's sequence
     dated: bool  # whether an entry is left that is known to be from before the point
     events: bool  # whether predictions, fits, rollbacks or epochs at the end itself were deleted
 
@@ -56,8 +56,9 @@ def _ends(file: SqliteFile, model: int) -> Iterator[int]:
 def cut_challenger(file: SqliteFile, model: int, sequence: int | None, time: int | None) -> bool:
     """Delete from a challenger's own log what came after a sequence or a time.
 
-    Its log has fits, checkpoints and rollbacks; its samples are in the champion's. Returns whether
-    the model still exists: not if it was created after that time. Raises StorageFailed.
+    Its log has fits, checkpoints and rollbacks; its samples are in the champion's log. Returns
+    whether the model still exists, which it does not if it was created after `time`. Raises
+    StorageFailed.
     """
     if time is not None and _created(file, model) > time:
         return cut_at_time(file, model, time) is not None
@@ -77,11 +78,11 @@ def _created(file: SqliteFile, model: int) -> int:
 def cut_at_time(file: SqliteFile, model: int, time: int) -> Cut | None:
     """Delete what happened to a model after a time; the whole model if it was created later.
 
-    If the clock was ever set back, everything from the first entry of a later time on goes.
+    If the clock was ever set back, everything from the first entry with a later time is deleted.
 
     Args:
         file: the database.
-        model: number of the model.
+        model: the number of the model.
         time: milliseconds since 1970.
 
     Returns None if the whole model was deleted. Raises StorageFailed.

@@ -1,12 +1,12 @@
 """The rows of the SQLite journal: one table, whose rows are added and deleted, never changed.
 
-At each sequence of a model the rows are in this order: the samples, their key, their response, then
-whatever else happened before the next sample, in the order of arrival.
+At each sequence of a model, rows are in this order: the samples, their key, their response, then
+whatever else happened before the next sample, in order of arrival.
 
-The rows of model 0 record creations and deletions of models. There the sequence counts these
-events; that of a creation is the model's number.
+The rows of model 0 record creations and deletions of models. Their sequence counts these events;
+the sequence of a creation is the model's number.
 
-Rows are deleted only when snapshots have replaced them, with their model, and when there are too
+Rows are deleted only when snapshots have replaced them, with their model, or when there are too
 many keys or responses.
 """
 
@@ -18,7 +18,7 @@ from wolfstream.service.storage.seals import seal, unseal
 
 FORMAT = 1
 OF_SERVER = 0  # the model of rows that record creations and deletions
-# Places of rows at a sequence; from LATER on they are in the order of arrival.
+# Places of rows at a sequence; from LATER on, in order of arrival.
 SAMPLES, KEY, ANSWER, LATER = range(4)
 # kind of row -> its place, or the first of its places.
 KINDS = {
@@ -55,7 +55,7 @@ CREATE TABLE IF NOT EXISTS log (
 
 
 class Row(NamedTuple):
-    """A row of the table `log`, whose columns it has in order."""
+    """A row of the table `log`, with its columns in order."""
 
     model: int
     sequence: int
@@ -95,13 +95,13 @@ def event_row(model: int, sequence: int, place: int, kind: str, time: int, recor
 
 
 def sealed(row: Row) -> Row:
-    """Return a row as it is stored: its record sealed together with the other columns."""
+    """Return a row to store: its record is sealed together with the other columns."""
     columns = row[:-1]
     return Row(*columns, seal(row.record, *columns))
 
 
 def unsealed(values: tuple[Any, ...]) -> Row:
-    """Return the row in the columns that were stored. Raises BrokenSeal."""
+    """Return a row from its stored columns. Raises BrokenSeal."""
     row = Row._make(values)
     *columns, record = row
     return row._replace(record=unseal(record, *columns))

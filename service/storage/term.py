@@ -1,4 +1,4 @@
-"""A term: the right to write one model's log, which one object has until it loses it for good.
+"""A term: the right to write one model's log, which one object holds until it loses it for good.
 
     UnownedLog ──begin_term──► Term ──first refusal, unproven doubt, end()──► over
        ▲                         │  append, roll back, exchange, answers, drop, delete
@@ -9,7 +9,7 @@
                         │              └────► LIVE   it is not, or `replayed` was called
                         └───────────► OVER    the log refused it: another term has begun
 
-Without a living term nobody can write: `Journal.append` takes terms, never numbers of models.
+Without a live term nothing can be written: `Journal.append` takes terms, never model numbers.
 """
 
 import enum
@@ -36,11 +36,11 @@ class Part(NamedTuple):
     """What one commit writes for one model.
 
     Attributes:
-        entries: in ascending order of their sequences. A prediction, fit or checkpoint comes
-            after everything else at its sequence. A part without entries only proves that the
-            term is not over.
-        keys: the keys of these entries, without responses, and earlier keys whose responses have
-            become known.
+        entries: the entries, by ascending sequence. A prediction, fit or checkpoint comes after
+            everything else at its sequence. A part without entries only proves that the term is
+            not over.
+        keys: the keys of these entries, without responses, and earlier keys whose responses are
+            now known.
     """
 
     entries: Sequence[Entry] = ()
@@ -55,10 +55,10 @@ class Term(ABC):
     if that is unknown.
 
     Attributes:
-        log: what the term has read and written; nothing of a later term is ever in it.
+        log: what the term has read and written; it never has anything of a later term.
         state: see `TermState`.
-        began: offset in the log at which the term began; it grows from term to term of a model.
-        on_end: called once with the term when it is over; on any thread.
+        began: the offset in the log at which the term began; it increases from term to term.
+        on_end: called once with the term when it is over, on any thread.
         on_doubt: called with the term each time a commit is in doubt.
     """
 
@@ -71,7 +71,7 @@ class Term(ABC):
         self._changing = threading.Lock()
         # The part of the commit in doubt; None unless `state` is IN_DOUBT.
         self._in_doubt: Part | None = None
-        # Whether that part proved to be in the log, so that the learner has to replay it.
+        # Whether that part turned out to be in the log, so the learner has to replay it.
         self._in_log = False
 
     @property
@@ -81,7 +81,7 @@ class Term(ABC):
 
     @property
     def over(self) -> bool:
-        """Whether nothing can be written any more."""
+        """Whether nothing more can be written."""
         return self.state is TermState.OVER
 
     def end(self) -> None:
@@ -119,7 +119,7 @@ class Term(ABC):
                 self.state = after
 
     def not_leader(self) -> NotLeader:
-        """Return the error of a term that is over."""
+        """Return the error for a term that is over."""
         return NotLeader(f"another replica writes the {self.log.name}; nothing was learned here")
 
     def doubt(self, part: Part) -> None:
@@ -131,11 +131,11 @@ class Term(ABC):
     def resolve(self) -> bool:
         """Find out whether the commit in doubt was stored; return whether it was.
 
-        If not, it never will be, and the term goes on. If so, the doubt lasts until `replayed`:
+        If not, it never will be, and the term continues. If so, the doubt lasts until `replayed`:
         the log has samples that the learner lacks.
 
-        Raises StorageFailed while it cannot be known, and NotLeader, which ends the term, if
-        another one has begun.
+        Raises StorageFailed while this is unknown, and NotLeader, which ends the term, if another
+        term has begun.
         """
         if self.state is TermState.OVER:
             raise self.not_leader()
@@ -149,27 +149,27 @@ class Term(ABC):
         """Yield the blocks of the commit that was in doubt, for the learner to replay.
 
         Args:
-            sequence: of the learner. It must be where the commit begins: from any other, samples
-                would be learned twice or not at all.
+            sequence: the learner's sequence. The commit must begin there: otherwise samples would
+                be learned twice or not at all.
 
         Raises StartupError for another sequence, and if there is nothing to replay.
         """
         part = self._in_doubt
         if part is None or not part.entries or not self._in_log:
-            raise StartupError(f"the {self.log.name} has no commit that is to be replayed")
+            raise StartupError(f"the {self.log.name} has no commit to replay")
         first = part.entries[0]
         if sequence != first.sequence - first.samples:
             raise StartupError(
                 f"a commit of the {self.log.name} begins after sequence "
-                f"{first.sequence - first.samples}, and the learner is at {sequence}"
+                f"{first.sequence - first.samples}, but the learner is at {sequence}"
             )
         return split_blocks(part.entries)
 
     def replayed(self, up_to: int) -> None:
-        """End the doubt: the learner has replayed the commit.
+        """End the doubt after the learner has replayed the commit.
 
         Args:
-            up_to: the sequence of the learner, which must be that of the commit's last sample.
+            up_to: the learner's sequence, which must be that of the commit's last sample.
 
         Raises StartupError for another sequence.
         """
@@ -182,7 +182,7 @@ class Term(ABC):
         self._end_doubt()
 
     def abandon_replay(self) -> None:
-        """End the doubt of a broken model, which will never learn what its log has."""
+        """End the doubt of a broken model, which will never learn the commit."""
         self._end_doubt()
 
     def _end_doubt(self) -> None:
@@ -190,27 +190,27 @@ class Term(ABC):
         self._change_state(TermState.IN_DOUBT, TermState.LIVE)
 
     def highest_sequence(self, learned: int, snapshots: Sequence[int]) -> int:
-        """Return the highest sequence that the model ever had: a rollback must come after it.
+        """Return the highest sequence that the model ever had, which a rollback must exceed.
 
         The learner of a model that could not be loaded is empty, and a purged log has no samples.
         So learner, log, snapshots and the mark of what was acknowledged all count.
 
         Args:
-            learned: sequence of the learner.
-            snapshots: sequences of the model's snapshots.
+            learned: the learner's sequence.
+            snapshots: the sequences of the model's snapshots.
         """
         log = self.log
         return max(learned, log.end(), log.last_event(), self.acknowledged(), *snapshots)
 
     @abstractmethod
     def _is_stored(self, part: Part) -> bool:
-        """Return whether a part in doubt was stored; raise as `resolve` does."""
+        """Return whether a part in doubt was stored; raise like `resolve`."""
 
     @abstractmethod
     def acknowledged(self) -> int:
         """Return the sequence up to which the model was durable, recorded outside the log.
 
-        It never exceeds the true one; 0 if nothing is recorded.
+        It may be too low, never too high; 0 if nothing is recorded.
         """
 
     @abstractmethod
@@ -219,10 +219,10 @@ class Term(ABC):
 
     @abstractmethod
     def confirm(self) -> None:
-        """Raise NotLeader, and end the term, if the log has anything of a later one.
+        """Raise NotLeader, and end the term, if the log has anything of a later term.
 
         Called before a response that needed no append, on any thread but the event loop. Raises
-        StorageFailed if it cannot be known now.
+        StorageFailed if this cannot be known now.
         """
 
     @abstractmethod
@@ -234,12 +234,12 @@ class Term(ABC):
         The keys of entries after `learned` are forgotten: these entries will never be learned.
 
         Args:
-            rollback: to write, at the sequence that `highest_sequence` returned.
+            rollback: the rollback, at the sequence that `highest_sequence` returned.
             learned: the sequence up to which entries were, or may have been, learned.
-            pinned: digests of all states that are pinned now.
-            kept: how many of the last rollbacks keep their pinned states.
+            pinned: the digests of all states pinned now.
+            kept: the number of last rollbacks whose pinned states are kept.
 
-        Returns the digests that nothing needs any more; they may be unpinned at any later time.
+        Returns the digests that are no longer needed; they may be unpinned at any later time.
         """
 
     @abstractmethod
@@ -270,7 +270,7 @@ class Term(ABC):
         a later sequence.
 
         Args:
-            up_to: number of the last row to forget, counted over all predictions of the model.
+            up_to: the number of the last row to forget, over all predictions of the model.
         """
 
 
@@ -280,12 +280,13 @@ class UnownedLog(LogReader, Protocol):
     def begin_term(self, sequence: int, epoch: str | None = None) -> Term:
         """Become the only writer of the log, directly after what was read.
 
-        From then on the log refuses earlier terms, and this object belongs to the new one.
+        From then on the log refuses earlier terms, and this object belongs to the new term.
 
         Args:
-            sequence: of the learner; the term begins there, or at the end of the log if later.
-            epoch: begins with the term. None stays in the current epoch, which is safe only where
-                no other process can write the log.
+            sequence: the learner's sequence; the term begins there, or at the end of the log if
+                that is later.
+            epoch: the epoch that begins with the term. None stays in the current epoch, which is
+                safe only where no other process can write the log.
 
         Raises NotLeader if the log has anything that was not read or not learned here, and
         StorageFailed or StartupError.
@@ -293,7 +294,7 @@ class UnownedLog(LogReader, Protocol):
 
 
 def split_blocks(entries: Sequence[Entry]) -> Iterator[list[Entry]]:
-    """Yield the entries of one commit, a list per block; only entries with samples share one."""
+    """Yield the entries of a commit, a list per block; only entries with samples share one."""
     block: list[Entry] = []
     for entry in entries:
         if block and not (entry.samples and _block_key(block[-1]) == _block_key(entry)):

@@ -1,7 +1,7 @@
 """A check of SQLite's write-ahead file before SQLite opens it.
 
-SQLite stops reading at the first frame with a wrong checksum, and takes the rest for what a crash
-left unfinished. So damage in the middle would silently lose all later commits. A crash can leave
+SQLite stops reading at the first frame with a wrong checksum, and assumes that a crash left the
+rest unfinished. So damage in the middle would silently lose all later commits. A crash can leave
 only one unfinished commit, because each commit is fsynced before the next begins. If more than one
 follows a wrong frame, the file was damaged.
 
@@ -23,7 +23,7 @@ Words = NDArray[np.uint64]
 
 _HEADER = struct.Struct(">8I")
 _FRAME = struct.Struct(">6I")
-# magic number -> dtype of the words that checksums are computed from.
+# magic number -> dtype of the words from which checksums are computed
 _ORDERS = {0x377F0682: "<u4", 0x377F0683: ">u4"}
 # SQLite reuses the file from its beginning, so frames of earlier generations follow the last one.
 # Each generation adds 1 to the first salt; a frame's may be at most this many behind.
@@ -59,9 +59,9 @@ def check_write_ahead(path: Path) -> bool:
 
 
 def _unfinished(file: BinaryIO) -> int | None:
-    """Count commits, also unfinished ones, from the first wrong frame on.
+    """Return the number of commits, even unfinished, from the first wrong frame on.
 
-    Returns None if the header is wrong.
+    None if the header is wrong.
     """
     head = file.read(_HEADER.size)
     if len(head) < _HEADER.size:
@@ -92,7 +92,7 @@ def _unfinished(file: BinaryIO) -> int | None:
 
 
 def _frames(file: BinaryIO, page: int) -> Iterator[tuple[bytes, bytes]]:
-    """Yield (header, page) of each frame; one that was cut short is padded with zeros."""
+    """Yield (header, page) of each frame; a truncated frame is padded with zeros."""
     while head := file.read(_FRAME.size):
         yield head.ljust(_FRAME.size, b"\0"), file.read(page).ljust(page, b"\0")
 
@@ -114,7 +114,7 @@ def _weights(pairs: int) -> Words:
 
 
 def _add_words(sums: Words, data: bytes, order: str, weights: Words) -> Words:
-    """Return the two sums, (2,), after the words of some bytes."""
+    """Return the two sums, (2,), after adding the words of some bytes."""
     words = np.concatenate([sums, np.frombuffer(data, order).astype(np.uint64)])
     result: Words = weights @ words & _MASK
     return result

@@ -1,4 +1,4 @@
-"""How predictions compare with labels: scores and confusions of classes, errors of numbers."""
+"""Compares predictions with labels or targets: scores by class, errors of numbers."""
 
 import math
 from collections import Counter
@@ -28,10 +28,10 @@ class Evaluation:
     """Counts of (label, prediction) pairs.
 
     Attributes:
-        classes: of the model; [] if they are not known.
-        pairs: how often each pair came.
-        ranking: of probabilities.
-        seconds: spent predicting, without reading.
+        classes: the model's classes; [] if they are unknown.
+        pairs: the count of each pair.
+        ranking: counts of probabilities, from which ranking scores are computed.
+        seconds: the time spent predicting, without reading.
     """
 
     classes: list[Label]
@@ -40,7 +40,7 @@ class Evaluation:
     seconds: float = 0.0
 
     def __post_init__(self) -> None:
-        # The first spelling of each label: 1, "1" and true are one class.
+        # key -> the first spelling of a label: 1, "1" and true are one class.
         self._spelling: dict[LabelKey, Label] = {key_of(label): label for label in self.classes}
 
     def count(
@@ -49,12 +49,12 @@ class Evaluation:
         predicted: Sequence[Label],
         probability: Float64Array | None = None,
     ) -> None:
-        """Count predictions; a class is spelled as the model spells it.
+        """Count predictions; classes are spelled as the model spells them.
 
         Args:
-            labels: of n samples.
-            predicted: for these.
-            probability: of the model's classes, (n, K), if they are known.
+            labels: the labels of n samples.
+            predicted: the predicted labels.
+            probability: probabilities of the model's classes, (n, K), if known.
         """
         guesses = [self._spelled(label) for label in predicted]
         truths = [self._spelled(label) for label in labels]
@@ -65,7 +65,7 @@ class Evaluation:
             self.ranking = with_rows(self.ranking, probability, codes, 0)
 
     def _spelled(self, label: Label) -> Label:
-        """Return a label as it was spelled first."""
+        """Return a label in its first spelling."""
         return self._spelling.setdefault(key_of(label), label)
 
     def _codes(self) -> dict[Label, int]:
@@ -78,13 +78,13 @@ class Evaluation:
 
     @property
     def accuracy(self) -> float:
-        """The share of right predictions."""
+        """The share of correct predictions."""
         right = sum(count for (label, predicted), count in self.pairs.items() if label == predicted)
         return right / max(self.samples, 1)
 
     @property
     def kappa(self) -> float | None:
-        """Cohen's kappa; None if labels and predictions are all of one class."""
+        """Cohen's kappa; None if all labels and predictions are of one class."""
         confusion = self.confusion()
         labels, predicted = (confusion.sum(axis=axis).tolist() for axis in (1, 0))
         return kappa(labels, predicted, int(confusion.trace()))
@@ -101,7 +101,7 @@ class Evaluation:
         return list(dict.fromkeys([*self.classes, *others]))
 
     def confusion(self) -> NDArray[np.int64]:
-        """Return counts, (K, K), in the order of `labels`: rows for labels, columns for guesses."""
+        """Return (K, K) counts in the order of `labels`; rows are labels, columns predictions."""
         codes = self._codes()
         counts = np.zeros((len(codes), len(codes)), np.int64)
         for (label, predicted), count in self.pairs.items():
@@ -109,7 +109,7 @@ class Evaluation:
         return counts
 
     def scores(self) -> dict[str, Any]:
-        """Return the scores of classes; `majority` is of the file's most frequent label."""
+        """Return the scores of classes; `majority` is the share of the most frequent label."""
         confusion = self.confusion()
         most = int(confusion.sum(axis=1).max(initial=0))
         majority = most / self.samples if self.samples else None
@@ -118,14 +118,14 @@ class Evaluation:
 
 @dataclass
 class RegressionEvaluation:
-    """Sums over errors and over true values.
+    """Sums over errors and targets.
 
     Attributes:
-        samples: their number.
-        absolute, square: sums of absolute and of squared errors.
-        centre, scatter: mean of the targets, and sum of their squared distances from it. They are
-            updated with each sample (Welford), so that a large mean costs no digits.
-        seconds: see `Evaluation`.
+        samples: the number of samples.
+        absolute, square: the sums of absolute and of squared errors.
+        centre, scatter: the mean of the targets, and the sum of their squared deviations. They are
+            updated with each sample (Welford), so a large mean costs no precision.
+        seconds: the time spent predicting, without reading.
     """
 
     samples: int = 0
@@ -136,7 +136,7 @@ class RegressionEvaluation:
     seconds: float = 0.0
 
     def count(self, targets: Sequence[Any], predicted: Sequence[Any]) -> None:
-        """Count predictions, which are numbers as the targets are."""
+        """Count the targets and predictions of n samples."""
         for y, value in zip(targets, predicted, strict=True):
             self.samples += 1
             self.absolute += abs(value - y)
@@ -157,7 +157,7 @@ class RegressionEvaluation:
 
     @property
     def r2(self) -> float | None:
-        """1 - squared errors / squared distances from the mean; None if the latter are zero."""
+        """1 - square / scatter; None if all targets are equal."""
         return 1.0 - self.square / self.scatter if self.scatter > 0.0 else None
 
     def to_text(self) -> str:
@@ -167,7 +167,7 @@ class RegressionEvaluation:
 
 
 def balance(scores: dict[str, Any]) -> str:
-    """Return in a line what an accuracy hides if one class is far more frequent than others."""
+    """Return a line of scores that tell more than accuracy if one class dominates."""
     words = {
         "majority": "always the most frequent label",
         "balanced_accuracy": "balanced accuracy",
@@ -179,7 +179,7 @@ def balance(scores: dict[str, Any]) -> str:
 
 
 def tables(result: Evaluation) -> list[Table]:
-    """Return precision, recall, F1 and count of each class; and a small confusion matrix."""
+    """Return a table of scores by class and, for few classes, the confusion matrix."""
     by_label = result.scores()["classes"]
     labels = sorted(result.labels, key=lambda label: (isinstance(label, str), label))
     by_class = Table(box=None, pad_edge=False)
@@ -208,5 +208,5 @@ def _share(value: float | None) -> str:
 
 
 def _shown(label: Label) -> Text:
-    """Return a label as it is; as plain text, a table would take [b] for markup."""
+    """Return a label as `Text`: in a plain string, rich would read [b] as markup."""
     return Text(visible(str(label)))

@@ -1,4 +1,4 @@
-"""Training as a stream: pass after pass over the samples, each as a server would learn them."""
+"""Training as a stream: passes over the samples, each learned as a server would learn it."""
 
 from collections.abc import Callable
 from typing import Any, NamedTuple
@@ -10,7 +10,7 @@ from wolfstream.service.heads.kind import Passes
 from wolfstream.service.training.plan import Plan
 from wolfstream.solver.frank_wolfe.driver import Progress
 
-# How many samples are learned between two reports of progress; learners work in blocks of 256.
+# Samples learned between two reports of progress; learners work in blocks of 256.
 _PART = 1024
 
 
@@ -18,11 +18,11 @@ class StreamProgress(NamedTuple):
     """The progress of a stream.
 
     Attributes:
-        samples: learned so far, in all passes.
-        total: to be learned in all passes.
-        objective, gap: over the head's own samples; None if it has no objective.
-        accuracy, mae: of the predictions in the first pass, each made just before its sample was
-            learned; None if there were none.
+        samples: the samples learned so far, in all passes.
+        total: the samples to learn in all passes.
+        objective, gap: the objective over the samples that the head stores, and its gap; None if
+            the head has no objective.
+        accuracy, mae: the prequential score of the first pass; None without predictions.
     """
 
     samples: int
@@ -33,12 +33,19 @@ class StreamProgress(NamedTuple):
     mae: float | None
 
 
-# Called with progress; training ends where it returns True.
+# Called with progress; training stops if it returns True.
 Observe = Callable[[StreamProgress | Progress | fit.Progress], bool | None]
 
 
 def learn_in_passes(passes: Passes, samples: int, plan: Plan, observe: Observe) -> dict[str, Any]:
-    """Learn samples pass after pass, until `observe` ends it; return a report as plain data."""
+    """Learn samples in one or more passes; return a report as plain data.
+
+    Args:
+        passes: learns the samples.
+        samples: the number of samples.
+        plan: the number of passes, and the order of samples.
+        observe: called with the progress; training stops if it returns True.
+    """
     random = np.random.default_rng(plan.seed)
     learned, stopped = 0, False
     for epoch in range(plan.epochs):

@@ -26,14 +26,14 @@ MOST_CLASSES = 100
 
 
 class Data(NamedTuple):
-    """All rows of a file, with their labels or numbers.
+    """All rows of a file, with their labels or targets.
 
     Attributes:
-        X: rows; lists if values are texts or missing.
-        labels: labels or numbers, (n,).
-        first_index: of an svmlight file; None for other files.
-        names: of the columns, if they are known.
-        weights: of the samples; None if all count 1.
+        X: rows; lists if there are texts or missing values.
+        labels: labels or targets, (n,).
+        first_index: the first feature index of an svmlight file; None for other files.
+        names: the names of the columns, if known.
+        weights: the weights of the samples; None if all are 1.
     """
 
     X: Matrix | list[list[Any]]
@@ -47,14 +47,15 @@ class Plan(NamedTuple):
     """What to train.
 
     Attributes:
-        task: of the model.
+        task: the model's task.
         algorithm: one of `spec.heads.ALGORITHMS`.
-        kernel: of the spec, without gamma.
-        gamma: of the kernel; None for P2's rule.
-        options: those of `spec.heads.HEAD_OPTIONS` that have a value.
-        class_weight: by a label's text; "balanced"; None for none.
-        epochs, shuffle: of a stream.
-        seed: of everything that is random.
+        kernel: the spec's kernel, without gamma.
+        gamma: the kernel's gamma; None for P2's rule.
+        options: the given options of `spec.heads.HEAD_OPTIONS`.
+        class_weight: label as text -> weight; "balanced"; None for none.
+        epochs: the number of passes of a stream.
+        shuffle: whether each pass has a random order.
+        seed: the seed of all random choices.
         batch: settings of a batch solver.
     """
 
@@ -71,7 +72,7 @@ class Plan(NamedTuple):
 
     @property
     def online(self) -> bool:
-        """Whether samples are learned one by one."""
+        """Whether samples are learned as a stream."""
         return ALGORITHMS[self.algorithm].way == "stream"
 
     @property
@@ -81,11 +82,11 @@ class Plan(NamedTuple):
 
 
 class CannotTrain(Exception):
-    """No model can be trained on the samples as planned; the message says why."""
+    """The samples cannot be trained on as planned; the message says why."""
 
 
 def _check_labels(labels: list[Any]) -> tuple[list[Label], Targets]:
-    """Return the distinct labels, and all. Raises CannotTrain for what a server would refuse."""
+    """Return the distinct labels, and y. Raises CannotTrain for labels that a server refuses."""
     classes = list(dict.fromkeys(labels))
     if any(isinstance(label, float) for label in classes):
         raise CannotTrain(
@@ -105,7 +106,7 @@ def _check_labels(labels: list[Any]) -> tuple[list[Label], Targets]:
 
 
 def _check_targets(targets: list[Any]) -> tuple[list[Label], Targets]:
-    """Return no labels, and the numbers. Raises CannotTrain for what a server would refuse."""
+    """Return [], and y. Raises CannotTrain for targets that a server would refuse."""
     y = np.array(targets, np.float64)
     wrong = np.flatnonzero(~(np.abs(y) <= LARGEST_TARGET))
     if len(wrong):
@@ -114,7 +115,7 @@ def _check_targets(targets: list[Any]) -> tuple[list[Label], Targets]:
     return [], y
 
 
-# task -> returns the distinct labels of all ([] of numbers), and y. Raises CannotTrain.
+# task -> function that returns the distinct labels ([] for numbers), and y. Raises CannotTrain.
 CHECKS: Mapping[TaskName, Callable[[list[Any]], tuple[list[Label], Targets]]] = {
     "classification": _check_labels,
     "regression": _check_targets,
@@ -122,7 +123,7 @@ CHECKS: Mapping[TaskName, Callable[[list[Any]], tuple[list[Label], Targets]]] = 
 
 
 def check_weights(weights: list[Any] | None, plan: Plan) -> Weights:
-    """Return the weights of samples. Raises CannotTrain for what a server would refuse."""
+    """Return sample weights. Raises CannotTrain for weights that a server would refuse."""
     if weights is None:
         return None
     if not plan.online:
@@ -138,7 +139,7 @@ def check_weights(weights: list[Any] | None, plan: Plan) -> Weights:
 
 
 def check_rows(X: Matrix, kernel: KernelSpec) -> None:
-    """Raise CannotTrain for rows that a server would refuse, because they exceed the kernel."""
+    """Raise CannotTrain for rows that a server would refuse as too large for the kernel."""
     try:
         check_norms(X, square_norm_limit(kernel))
     except InvalidSamples as error:
@@ -148,7 +149,7 @@ def check_rows(X: Matrix, kernel: KernelSpec) -> None:
 
 
 def gamma_for(X: Matrix, plan: Plan) -> float | None:
-    """Return gamma: given, or by P2's rule from all rows; in a stream from the first ones."""
+    """Return the given gamma, or P2's rule for all rows; for a stream, for the first rows."""
     if plan.kernel["type"] == "linear" or plan.gamma is not None:
         return plan.gamma
     rows = take_rows(X, slice(0, bandwidth.SAMPLES)) if plan.online else X
@@ -158,12 +159,14 @@ def gamma_for(X: Matrix, plan: Plan) -> float | None:
 def weights_for(
     labels: list[Label], classes: list[Label], requested: Mapping[str, float] | str | None
 ) -> dict[Label, float]:
-    """Return the weights of classes. Raises CannotTrain for an unknown label, and for numbers.
+    """Return class weights.
 
     Args:
-        labels: of all samples.
-        classes: the distinct labels; [] for numbers.
-        requested: label as text -> weight; or "balanced"; or None.
+        labels: the labels of all samples.
+        classes: the distinct labels; [] for regression.
+        requested: label as text -> weight; "balanced"; None for none.
+
+    Raises CannotTrain for an unknown label, and for regression.
     """
     if requested and not classes:
         raise CannotTrain("--class-weight: a regression has no classes: leave it out")
@@ -188,12 +191,12 @@ def spec_for(
     """Return the spec of the model, with every choice spelled out.
 
     Args:
-        plan: of the training.
-        gamma: of the kernel.
-        weights: of classes.
-        samples: their number.
+        plan: what to train.
+        gamma: the kernel's gamma.
+        weights: the class weights.
+        samples: the number of samples.
 
-    Raises Invalid if a server would refuse it.
+    Raises Invalid if a server would refuse the spec.
     """
     weighted = [{"label": label, "weight": weight} for label, weight in weights.items()]
     choice = TrainingChoice(plan.algorithm, plan.options, weighted, plan.batch.tol, samples)

@@ -1,4 +1,4 @@
-"""Training as one fit of all samples, as a server refits a window."""
+"""Training as one fit of all samples, like a server's refit of a window."""
 
 from typing import Any
 
@@ -13,9 +13,9 @@ from wolfstream.solver.arrays import Float64Array
 
 
 def fit_samples(learner: Learner, samples: Samples, plan: Plan, observe: Observe) -> dict[str, Any]:
-    """Fit all samples, and leave the last ones in the head's window; return a report as plain data.
+    """Fit all samples, and add them to the head's window; return a report as plain data.
 
-    Raises CannotTrain, and KeyboardInterrupt if `observe` ends it: half a fit is no fit.
+    Raises CannotTrain, and KeyboardInterrupt if `observe` stops it, since part of a fit is no use.
     """
     head = learner.heads[plan.head]
     X, y = _dense(samples)

@@ -1,8 +1,8 @@
-"""Trains a model on samples in memory; the result is a state, as a server saves it.
+"""Trains a model on samples in memory; the result is a state like a server's.
 
-A stream goes through the learner that a server has. A batch solver's support vectors and weights
-are adopted by a head, which can then go on learning. A head that is fitted as a whole keeps its
-last samples, so that it can be refitted with later ones.
+A stream is learned by a server's learner. The support vectors and weights of a batch solver are
+adopted by a head, which can then continue to learn. A head that is fitted as a whole keeps its last
+samples, so it can be refitted with later ones.
 """
 
 from importlib.metadata import version
@@ -48,7 +48,7 @@ def train(data: Data, plan: Plan, observe: Observe) -> tuple[State, dict[str, An
     Args:
         data: the samples.
         plan: what to train.
-        observe: called now and then; if it returns True, training ends with what it has.
+        observe: called with progress; if it returns True, training stops with what it has learned.
 
     Raises CannotTrain, and Invalid for a spec that a server would refuse.
     """
@@ -71,7 +71,7 @@ def train(data: Data, plan: Plan, observe: Observe) -> tuple[State, dict[str, An
         prepared = learner.rows.prepared(X, words)
         passes = kind.passes(learner.heads[plan.head], prepared, y, weight)
         report = learn_in_passes(passes, n_rows(X), plan, observe)
-        if plan.epochs == 1 and not plan.shuffle:  # otherwise sample k does not come k-th
+        if plan.epochs == 1 and not plan.shuffle:  # else sample k does not have sequence k
             learner.heads[plan.head].date_changes(report["samples"])
     elif way == "fit":
         report = fit_samples(learner, Samples(np.asarray(X), y), plan, observe)
@@ -104,7 +104,7 @@ def train(data: Data, plan: Plan, observe: Observe) -> tuple[State, dict[str, An
 
 
 def _rows(data: Data) -> Rows | SparseRows:
-    """Return a file's rows as a server would read them."""
+    """Return a file's rows in the form in which a server would read them."""
     if isinstance(data.X, SparseRows):
         return data.X
     if data.names is None and not isinstance(data.X, list):
@@ -138,7 +138,7 @@ def _width(X: Matrix) -> int:
 def _batch(
     kind: Pairs[Any], spec: ModelSpec, X: Matrix, labels: list[Any], plan: Plan, observe: Observe
 ) -> tuple[Learner, dict[str, Any]]:
-    """Solve the problems of all pairs; return a learner whose head has adopted the solutions."""
+    """Solve the problems of all pairs; return a learner with the solutions, and a report."""
     classes = list(dict.fromkeys(labels))
     problem = kind.problem(build(plan.head, spec), labels)
     random = np.random.default_rng(plan.seed)
@@ -162,8 +162,8 @@ def _batch(
             f"{len(support):,} support vectors are more than a model may hold, {kind.most:,}; "
             "train with fewer samples, a larger C or another gamma"
         )
-    roomy = kind.spec_with(spec, len(support), plan.options.get("max_size"))
-    learner = Learner(Model(0, "", roomy))
+    larger_spec = kind.spec_with(spec, len(support), plan.options.get("max_size"))
+    learner = Learner(Model(0, "", larger_spec))
     rows, codes = take_rows(X, support), problem.codes[support]
     kind.adopt(learner.heads[plan.head], classes, rows, codes, alpha)
     return learner, _batch_report(pairs, n_rows(X), plan)

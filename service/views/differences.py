@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 
 Bytes: TypeAlias = NDArray[np.uint8]
 
-# Bytes that are compared, and sent, together.
+# Bytes compared, and sent, at a time.
 _BLOCK = 256
 _WORD = 8
 # If a larger share of the blocks has changed, the whole array is sent.
@@ -52,13 +52,13 @@ def difference(old: Bytes | None, new: Bytes) -> list[Any] | None:
 
 
 def apply_difference(old: Bytes | None, plain: Any) -> Bytes:
-    """Return the new bytes that a difference makes of the old ones. Raises WrongDifference."""
+    """Return the new bytes, given the old ones and a difference. Raises WrongDifference."""
     match plain:
         case [bytes() as whole]:
             return np.frombuffer(whole, np.uint8).copy()
         case [int() as length, list() as starts, list() as stops, bytes() as data] if length >= 0:
             return _patch(old, length, starts, stops, data)
-    raise WrongDifference("it is no difference of arrays")
+    raise WrongDifference("it is not a difference of arrays")
 
 
 def _patch(
@@ -67,14 +67,14 @@ def _patch(
     """Return the old bytes at a new length, with ranges replaced by consecutive parts of data."""
     # The bound on the length comes first: a forged one must not allocate memory.
     if old is None or len(starts) != len(stops) or length > len(old) + len(data):
-        raise WrongDifference("it is not one of these bytes")
+        raise WrongDifference("it does not fit the present bytes")
     new = np.zeros(length, np.uint8)
     common = min(length, len(old))
     new[:common] = old[:common]
     position = 0  # in `data`
     for start, stop in zip(starts, stops, strict=True):
         if not 0 <= start <= stop <= length:
-            raise WrongDifference("a range lies outside of the array")
+            raise WrongDifference("a range lies outside the array")
         part = np.frombuffer(data, np.uint8)[position : position + stop - start]
         if len(part) != stop - start:
             raise WrongDifference("its ranges are longer than its bytes")

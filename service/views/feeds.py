@@ -16,34 +16,35 @@ from wolfstream.service.views.versions import Versions, ViewVersion
 
 logger = logging.getLogger(__name__)
 
+# The least time between two versions of a view.
 _BETWEEN_SECONDS = 0.05
-# Time between two searches for changes that no call reports.
-_LOOK_SECONDS = 0.05
+# The interval at which unreported changes are detected.
+_POLL_SECONDS = 0.05
 # The pause before the next view is written, as a multiple of the time that writing took.
 _REST = 3.0
-# Writing the view of a larger model would keep requests waiting for the event loop.
+# A larger view is written on another thread, so as not to block the event loop.
 _INLINE_BYTES = 4 << 20
-# Time without requests after which a feed is closed.
-_FORGET_SECONDS = 60.0
+# A feed without requests for this long is closed.
+_IDLE_SECONDS = 60.0
 
 
 class _Request(NamedTuple):
     """A follower's request for a newer view."""
 
-    version: ViewVersion | None  # that the follower has
+    version: ViewVersion | None  # the follower's
     newer: "asyncio.Future[bytes]"
 
 
 class _Feed:
-    """The feed of one model's view. Times are of the loop's clock.
+    """The feed of one model's view. Times are on the loop's clock.
 
     Attributes:
-        model: of the view.
-        versions: of the view.
-        requests: that wait for a newer version.
-        version_waiters: wait for the present view to have a version.
-        due: earliest time of the next version.
-        requested: time of the last request.
+        model: the model.
+        versions: the versions of its view.
+        requests: requests that wait for a newer version.
+        version_waiters: futures for the version that the present view will get.
+        due: the earliest time of the next version.
+        requested: the time of the last request.
     """
 
     def __init__(self, model: Model) -> None:
@@ -59,7 +60,7 @@ class Feeds:
     """The feeds of all models. Used on the event loop; `run` does the work."""
 
     def __init__(self) -> None:
-        """Begin without feeds."""
+        """Start without feeds."""
         self._loop = asyncio.get_running_loop()
         self._feeds: dict[Model, _Feed] = {}
         self._pending: dict[_Feed, None] = {}  # feeds to write, as an ordered set
@@ -71,8 +72,8 @@ class Feeds:
         The future raises UnknownModel if the model is deleted. Cancel it to withdraw the request.
 
         Args:
-            model: of the view.
-            version: that the follower has; None if it has none.
+            model: the model.
+            version: the follower's version; None if it has none.
         """
         feed = self._open(model)
         request = _Request(version, self._loop.create_future())
@@ -105,13 +106,13 @@ class Feeds:
             if feed is not None and feed.requests:
                 self._schedule(feed)
 
-    async def run(self, living: Callable[[], Iterable[Model]]) -> None:
-        """Write views that are due, until cancelled.
+    async def run(self, models: Callable[[], Iterable[Model]]) -> None:
+        """Write requested views when they are due, until cancelled.
 
         Args:
-            living: returns the models that exist.
+            models: returns the models that exist.
         """
-        looking = asyncio.create_task(self._look_for_changes(living))
+        polling = asyncio.create_task(self._poll(models))
         try:
             while True:
                 await self._wake.wait()
@@ -120,29 +121,29 @@ class Feeds:
                     feed = min(self._pending, key=lambda pending: pending.due)
                     await asyncio.sleep(max(0.0, feed.due - self._loop.time()))
                     self._pending.pop(feed, None)
-                    began = self._loop.time()
+                    start = self._loop.time()
                     await self._write(feed)
-                    ended = self._loop.time()
-                    feed.due = ended + _BETWEEN_SECONDS
-                    await asyncio.sleep(_REST * (ended - began))
+                    end = self._loop.time()
+                    feed.due = end + _BETWEEN_SECONDS
+                    await asyncio.sleep(_REST * (end - start))
         finally:
-            looking.cancel()
+            polling.cancel()
 
-    async def _look_for_changes(self, living: Callable[[], Iterable[Model]]) -> None:
-        """Find views that have changed without a report, and close unused feeds."""
+    async def _poll(self, models: Callable[[], Iterable[Model]]) -> None:
+        """Schedule views that have changed without a report, and close unused feeds."""
         while True:
-            now, models = self._loop.time(), set(living())
+            now, existing = self._loop.time(), set(models())
             for model, feed in list(self._feeds.items()):
                 feed.requests = [request for request in feed.requests if not request.newer.done()]
-                if model not in models:
+                if model not in existing:
                     self._refuse(feed, UnknownModel(f"model {model.name!r} was deleted"))
-                elif feed.requests or now - feed.requested < _FORGET_SECONDS:
+                elif feed.requests or now - feed.requested < _IDLE_SECONDS:
                     if feed.requests and model.published is not feed.versions.published:
                         self._schedule(feed)
                     continue
                 del self._feeds[model]
                 self._pending.pop(feed, None)
-            await asyncio.sleep(_LOOK_SECONDS)
+            await asyncio.sleep(_POLL_SECONDS)
 
     def _open(self, model: Model) -> _Feed:
         feed = self._feeds.setdefault(model, _Feed(model))
@@ -154,14 +155,14 @@ class Feeds:
         self._wake.set()
 
     async def _write(self, feed: _Feed) -> None:
-        """Record the present view as a version; send it to the followers that have another."""
+        """Record the present view as a version; send it to the followers with another version."""
         versions, published = feed.versions, feed.model.published
         try:
             if published.n_bytes > _INLINE_BYTES:
                 await asyncio.to_thread(versions.record, published)
             else:
                 versions.record(published)
-        except Exception as failure:  # other feeds must go on
+        except Exception as failure:  # must not stop the other feeds
             logger.exception(
                 "view not written, its followers are refused: model=%s", feed.model.name
             )
@@ -172,7 +173,7 @@ class Feeds:
             if not waiter.done():
                 waiter.set_result(versions.latest)
         requests, feed.requests = feed.requests, []
-        responses: dict[ViewVersion | None, bytes] = {}  # followers often have the same version
+        responses: dict[ViewVersion | None, bytes] = {}  # many followers share a version
         for request in requests:
             if request.newer.done():  # its follower is gone
                 continue

@@ -1,4 +1,4 @@
-"""A copy of a model's view, in a process that does not learn."""
+"""A copy of a model's view in a process that does not learn."""
 
 from collections.abc import Mapping
 from typing import Any
@@ -13,18 +13,18 @@ from wolfstream.service.views.versions import FORMAT, NAMES, ViewVersion
 
 
 class OutOfStep(Exception):
-    """A version does not continue the one that is here; request the whole view."""
+    """A newer version does not follow the present one; request the whole view."""
 
 
 class Follower:
-    """The view of one model, version after version. Used by one thread at a time.
+    """Follows the view of one model. Used by one thread at a time.
 
     Attributes:
-        version: of the view that is here; None before the first.
+        version: the version of the present view; None before the first.
     """
 
     def __init__(self) -> None:
-        """Begin without a view."""
+        """Start without a view."""
         self.version: ViewVersion | None = None
         self._names = NamesReader()
         self._arrays: dict[str, Bytes] = {}  # path -> bytes of the present view's arrays
@@ -32,7 +32,7 @@ class Follower:
     def take(self, newer: bytes) -> ModelView:
         """Return the next view, bit for bit the leader's. Raises OutOfStep.
 
-        Views that were returned before stay as they are. If it raises, nothing has changed.
+        Views returned before stay unchanged. If it raises, the present view stays.
 
         Args:
             newer: the result of `Versions.newer` for `version`.
@@ -40,9 +40,9 @@ class Follower:
         try:
             form, numbering, number, base, named, tree, differences = msgpack.unpackb(newer)
             if form != FORMAT:
-                raise OutOfStep(f"it is of format {form}, this version reads {FORMAT}")
+                raise OutOfStep(f"it has format {form}, but this version reads {FORMAT}")
             if base is not None and self.version != ViewVersion(numbering, base):
-                raise OutOfStep(f"it follows version {base}, {self.version} is here")
+                raise OutOfStep(f"it follows version {base}, but the present one is {self.version}")
             arrays = self._apply(differences, None if base is None else self._arrays)
             reader = TreeReader(arrays)
             view = reader.read(tree)
@@ -51,7 +51,7 @@ class Follower:
         except (ValueError, TypeError, KeyError, msgpack.UnpackException) as error:
             raise OutOfStep(f"it cannot be read: {error}") from None
         if not isinstance(view, ModelView):
-            raise OutOfStep("it is not the view of a model")
+            raise OutOfStep("it is not a model's view")
         used = reader.used | {NAMES} if named else reader.used
         self._arrays = {path: arrays[path] for path in used}
         self.version = ViewVersion(numbering, number)

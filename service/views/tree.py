@@ -1,12 +1,12 @@
 """A published view as plain data and arrays, and back.
 
-A view is a tree of tuples, of a few objects that consist of their attributes, and of arrays.
-Each node is written as a list that MessagePack can hold. The bytes of arrays are separate, by the
-path of their node; the tree has their type and shape. A value that occurs in several places is
-written once, and is one object again when it is read.
+A view is a tree of tuples, a few objects with attributes, and arrays. Each node is written as a
+list that MessagePack can encode. The bytes of an array are stored apart, under the path of its
+node; the tree has its type and shape. A value that occurs several times is written once, and
+becomes one object again when it is read.
 
-Classes are written by name. Only classes of the packages that views consist of are looked up, so
-nothing that is read can name any other.
+Classes are written by name. A reader only looks up classes in the packages of which views consist,
+so data cannot name any other class.
 """
 
 import importlib
@@ -22,7 +22,7 @@ from wolfstream.service.views.differences import Bytes
 
 _PACKAGES = ("wolfstream.service.model.", "wolfstream.service.heads.", "wolfstream.solver.")
 _PLAIN = (bool, int, float, str, type(None))
-_MAX_DEPTH = 64  # no view is deeper
+_MAX_DEPTH = 64  # views are less deep
 
 
 class WrongTree(ValueError):
@@ -30,7 +30,7 @@ class WrongTree(ValueError):
 
 
 class _Tag(IntEnum):
-    """The first element of a node, which says what the node represents."""
+    """The first element of a node: the kind of value that the node represents."""
 
     TUPLE = 0
     LIST = 1
@@ -40,30 +40,30 @@ class _Tag(IntEnum):
     OBJECT = 5
     ARRAY = 6
     AGAIN = 7
-    SEQUENCE = 8  # a tuple of a class of its own
+    SEQUENCE = 8  # an instance of a subclass of tuple without named fields
 
 
 class TreeWriter:
     """Writes one view.
 
     Attributes:
-        arrays: path -> bytes of an array, which share memory with the view.
+        arrays: path -> bytes of an array. They may share memory with the view.
     """
 
     def __init__(self) -> None:
-        """Begin before the root."""
+        """Start at the root."""
         self.arrays: dict[str, Bytes] = {}
-        self._places: dict[int, int] = {}  # id of a value -> its number, for Tag.AGAIN
+        self._numbers: dict[int, int] = {}  # id of a value -> its number, for Tag.AGAIN
 
     def write(self, value: Any, path: str = "") -> Any:
         """Return a value as plain data, and add its arrays to `arrays`.
 
-        Raises TypeError for a type that no view has.
+        Raises TypeError for types that do not occur in views.
         """
         if isinstance(value, _PLAIN):
             return value
-        if id(value) in self._places:
-            return [_Tag.AGAIN, self._places[id(value)]]
+        if id(value) in self._numbers:
+            return [_Tag.AGAIN, self._numbers[id(value)]]
         if isinstance(value, np.ndarray):
             self._number(value)
             return self._array(value, path)
@@ -97,7 +97,7 @@ class TreeWriter:
 
     def _array(self, array: NDArray[Any], path: str) -> list[Any]:
         if array.dtype.kind not in "biuf":
-            raise TypeError(f"{path}: arrays of {array.dtype} are not written")
+            raise TypeError(f"{path}: arrays of {array.dtype} cannot be written")
         order = "C" if array.flags.c_contiguous or not array.flags.f_contiguous else "F"
         flat = np.ascontiguousarray(array if order == "C" else array.T).reshape(-1)
         self.arrays[path] = flat.view(np.uint8)
@@ -105,18 +105,18 @@ class TreeWriter:
 
     def _number(self, value: Any) -> None:
         """Give the next number to a value that may occur again."""
-        self._places[id(value)] = len(self._places)
+        self._numbers[id(value)] = len(self._numbers)
 
 
 class TreeReader:
     """Reads one view.
 
     Attributes:
-        used: paths of the arrays that the view uses.
+        used: paths of the arrays in the view.
     """
 
     def __init__(self, arrays: Mapping[str, Bytes]) -> None:
-        """Begin before the root.
+        """Start at the root.
 
         Args:
             arrays: path -> bytes of an array.
@@ -130,7 +130,7 @@ class TreeReader:
         if isinstance(node, _PLAIN):
             return node
         if depth > _MAX_DEPTH or not isinstance(node, list) or not node:
-            raise WrongTree(f"{path}: it is no node of a tree")
+            raise WrongTree(f"{path}: it is not a node")
         tag, *parts = node
         try:
             return self._read_tagged(tag, parts, path, depth + 1)
@@ -151,13 +151,13 @@ class TreeReader:
                 return dict(zip(parts[0], self._items(parts[1:], path, depth), strict=True))
             case _Tag.AGAIN:
                 return self._values[parts[0]]
-        place = len(self._values)
-        self._values.append(None)
-        self._values[place] = value = self._read_numbered(tag, parts, path, depth)
+        number = len(self._values)
+        self._values.append(None)  # parts of the value get later numbers
+        self._values[number] = value = self._read_numbered(tag, parts, path, depth)
         return value
 
     def _read_numbered(self, tag: int, parts: list[Any], path: str, depth: int) -> Any:
-        """Return a value that may occur again, to which the caller gives a number."""
+        """Return a value that may occur again; the caller stores it under its number."""
         match tag:
             case _Tag.ARRAY:
                 type_name, shape, order = parts
@@ -173,7 +173,7 @@ class TreeReader:
                 value: object = object.__new__(kind)
                 vars(value).update(self._fields(parts[1:], path, depth))
                 return value
-        raise WrongTree(f"{path}: there is no tag {tag}")
+        raise WrongTree(f"{path}: unknown tag {tag}")
 
     def _items(self, nodes: list[Any], path: str, depth: int) -> list[Any]:
         return [self.read(node, f"{path}/{k}", depth) for k, node in enumerate(nodes)]
@@ -188,7 +188,7 @@ class TreeReader:
     def _array(self, type_name: str, shape: list[int], order: str, path: str) -> NDArray[Any]:
         dtype, flat = np.dtype(type_name), self._bytes(path)
         if dtype.kind not in "biuf" or any(type(n) is not int or n < 0 for n in shape):
-            raise WrongTree(f"{path}: it has no arrays of {type_name} and {shape}")
+            raise WrongTree(f"{path}: an array of type {type_name} and shape {shape} is impossible")
         if math.prod(shape) * dtype.itemsize != len(flat):
             raise WrongTree(f"{path}: {len(flat)} bytes are no array of {type_name} and {shape}")
         values = flat.view(dtype)
@@ -203,26 +203,26 @@ class TreeReader:
 
 def _class_name(kind: type[Any]) -> str:
     if not kind.__module__.startswith(_PACKAGES):
-        raise TypeError(f"{kind.__module__}.{kind.__qualname__} is no part of a view")
+        raise TypeError(f"{kind.__module__}.{kind.__qualname__} cannot be part of a view")
     return f"{kind.__module__}:{kind.__qualname__}"
 
 
 def _find_class(name: str, tag: _Tag) -> type[Any]:
-    """Return the class of a name. Raises WrongTree for any that is no part of a view.
+    """Return a class by name. Raises WrongTree for a class that cannot be part of a view.
 
     Args:
         name: `module:class`.
-        tag: of the nodes that represent objects of the class.
+        tag: the tag of the node, which must suit the class.
     """
     module, _, qualname = name.partition(":")
     if not module.startswith(_PACKAGES) or not qualname.isidentifier():
-        raise WrongTree(f"{name[:100]!r} is no part of a view")
+        raise WrongTree(f"{name[:100]!r} cannot be part of a view")
     try:
         kind = getattr(importlib.import_module(module), qualname)
     except (ImportError, AttributeError):
-        raise WrongTree(f"{name[:100]!r} is no part of a view of this version") from None
+        raise WrongTree(f"{name[:100]!r} is unknown to this version") from None
     if not isinstance(kind, type) or _tag_of(kind) is not tag:
-        raise WrongTree(f"{name[:100]!r} is no part of a view")
+        raise WrongTree(f"{name[:100]!r} cannot be part of a view")
     return kind
 
 

@@ -1,7 +1,7 @@
-"""The versions of a model's view, for processes that have copies of it.
+"""The versions of a model's view, for processes that hold copies of it.
 
-A follower requests a newer version than its own. It gets the differences since then if they are
-still stored, otherwise the whole view. Versions have numbers of their own, because a refit changes
+A follower requests a newer version than its own. It gets the differences from its version if they
+are still stored, otherwise the whole view. Versions have their own numbers, because a refit changes
 a view but not the model's sequence.
 """
 
@@ -16,23 +16,23 @@ from wolfstream.service.model.published import ModelView
 from wolfstream.service.views.differences import Bytes, difference
 from wolfstream.service.views.tree import TreeWriter
 
-# A follower may run another version of the program.
+# Of the encoded view: a follower may run another version of the program.
 FORMAT = 1
-# The path of the feature names; no array of a tree has it.
+# The path of the feature names; a tree never uses it.
 NAMES = "names"
 
 
 class ViewVersion(NamedTuple):
     """A version of a view."""
 
-    numbering: str  # a random text; another one whenever numbers start again
+    numbering: str  # random; a new one whenever numbers start again
     number: int
 
 
 class _Step(NamedTuple):
     """How a version differs from its predecessor."""
 
-    number: int  # of the version
+    number: int  # the version's number
     differences: dict[str, list[Any]]  # path -> difference of an array
     n_bytes: int  # approximate size
 
@@ -41,11 +41,11 @@ class Versions:
     """The versions of one model's view. Used by one thread at a time.
 
     Attributes:
-        published: the view that was last recorded.
+        published: the last recorded view.
     """
 
     def __init__(self) -> None:
-        """Begin without a version."""
+        """Start without a version."""
         self._numbering, self._number = secrets.token_hex(8), 0
         self._names = NamesWriter()
         self.published: ModelView | None = None
@@ -55,7 +55,7 @@ class Versions:
 
     @property
     def latest(self) -> ViewVersion:
-        """The last version that was recorded."""
+        """The last recorded version."""
         return ViewVersion(self._numbering, self._number)
 
     @property
@@ -67,7 +67,7 @@ class Versions:
     def record(self, published: ModelView) -> bool:
         """Record a model's published view; return whether it is a new version.
 
-        Arrays are copied, because the model will store its next rows in the same memory.
+        Arrays are copied, because the model will write its next rows to the same memory.
         """
         if published is self.published:
             return False
@@ -91,7 +91,7 @@ class Versions:
         """Return the latest version for `Follower.take`.
 
         Args:
-            version: that the follower has, not the latest; None if it has none.
+            version: the follower's version, other than the latest; None if it has none.
         """
         differences = self._since(version)
         is_whole = differences is None
@@ -123,7 +123,7 @@ class Versions:
         return [step.differences for step in steps]
 
     def _store_step(self, differences: dict[str, list[Any]]) -> None:
-        """Store differences; drop the oldest while all together exceed the whole view."""
+        """Store differences; drop the oldest while together they exceed the whole view's size."""
         n_bytes = sum(len(plain[-1]) for plain in differences.values())
         self._steps.append(_Step(self._number, differences, n_bytes))
         max_bytes = sum(array.nbytes for array in self._arrays.values())
