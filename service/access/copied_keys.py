@@ -10,17 +10,17 @@ _KEYS = TypeAdapter(list[Key])
 
 
 def encode_keys(keys: list[Key] | None) -> bytes | None:
-    """Return keys as `CopiedKeys` takes them; None if requests need no key."""
+    """Return keys as bytes for `CopiedKeys`; None if requests need no key."""
     return None if keys is None else _KEYS.dump_json(keys)
 
 
 class CopiedKeys:
-    """`access.keys.ApiKeys` that another process stores."""
+    """`access.keys.ApiKeys` that another process stores, and sends to this one."""
 
     name = "the process that learns"
 
     def __init__(self, content: bytes | None) -> None:
-        """Begin with some keys.
+        """Begin with the first copy.
 
         Args:
             content: the result of `encode_keys`.
@@ -30,18 +30,22 @@ class CopiedKeys:
         self.take(content)
 
     def take(self, content: bytes | None) -> None:
-        """Use these keys from now on; see `encode_keys`."""
+        """Replace all keys.
+
+        Args:
+            content: the result of `encode_keys`.
+        """
         self._version += 1
         self._keys = None if content is None else _KEYS.validate_json(content)
 
     def read(self) -> list[Key] | None:
-        """Return all keys, as last taken."""
+        """Return all keys, as last copied; None if requests need no key."""
         return self._keys
 
     def version(self) -> int:
-        """Return how often keys were taken."""
+        """Return how often the keys have been copied."""
         return self._version
 
     def changing(self) -> AbstractContextManager[list[Key]]:
         """Raise KeysError: only the process that stores keys can change them."""
-        raise KeysError(f"the keys are kept by {self.name}; change them there")
+        raise KeysError(f"the keys are stored by {self.name}; change them there")

@@ -1,4 +1,4 @@
-"""API keys in a file of the data directory, which each change replaces as a whole."""
+"""API keys in a file of the data directory; each change replaces the whole file."""
 
 import contextlib
 import fcntl
@@ -14,7 +14,7 @@ _KEYS = TypeAdapter(list[Key])
 
 
 class KeyFile:
-    """`access.keys.ApiKeys` in `DIR/keys.json`, which exists once a key was added."""
+    """`access.keys.ApiKeys` in `DIR/keys.json`, which exists once a key has been added."""
 
     def __init__(self, data: Path) -> None:
         """Use a data directory, which may be missing."""
@@ -23,7 +23,7 @@ class KeyFile:
         self.name = str(self._path)
 
     def read(self) -> list[Key] | None:
-        """Return all keys; None if none was ever added."""
+        """Return all keys; None if none has ever been added. Raises KeysError."""
         try:
             return _KEYS.validate_json(self._path.read_bytes())
         except FileNotFoundError:
@@ -49,7 +49,10 @@ class KeyFile:
 
     @contextlib.contextmanager
     def changing(self) -> Iterator[list[Key]]:
-        """Yield all keys, and write them after the block; one command at a time."""
+        """Yield all keys, and write them after the block; only one process at a time can do so.
+
+        Raises KeysError.
+        """
         try:
             self._data.mkdir(parents=True, exist_ok=True)
             folder = os.open(self._data, os.O_RDONLY)
@@ -76,7 +79,7 @@ def _replace(path: Path, content: bytes) -> None:
     try:
         with os.fdopen(os.open(partial, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600), "wb") as file:
             if os.geteuid() == 0:
-                # Root may run the command, but the server's user must be able to read the file.
+                # The server's user must be able to read the file, also if root runs the command.
                 owner = path.parent.stat()
                 os.fchown(file.fileno(), owner.st_uid, owner.st_gid)
             file.write(content)

@@ -18,25 +18,25 @@ _IMPLIED: dict[Scope, frozenset[Scope]] = {
 
 
 class Need(NamedTuple):
-    """What a request needs a key for."""
+    """What the key of a request must allow."""
 
     scope: Scope
-    model: str | None  # that it concerns
+    model: str | None  # the model that the request is about
     every_model: bool  # whether the key must be for all models
-    under_quota: bool  # whether it brings rows, which count
+    under_quota: bool  # whether the request has rows, which count towards the quota
 
 
 class Grant(NamedTuple):
     """What the sender of a request may do."""
 
     key_id: str  # empty if no key is needed
-    client: str  # name of the key, the same for a key that replaces it; empty if none is needed
+    client: str  # the key's name, which a key that replaces it also has; empty if none is needed
     scopes: frozenset[Scope]
-    prefix: str  # of the names of models that the key is for
-    quota: Quota | None
+    prefix: str  # the key is for models whose names begin with it
+    quota: Quota | None  # None for any number of samples
 
     def admit(self, need: Need) -> None:
-        """Check a request before its body is read. Raises Forbidden, QuotaExceeded."""
+        """Check what a request needs, before its body is read. Raises Forbidden, QuotaExceeded."""
         if need.every_model:
             self.check_all_models()
         elif need.model is not None:
@@ -57,7 +57,7 @@ class Grant(NamedTuple):
             self.quota.spend(samples)
 
     def give_back(self, samples: int) -> None:
-        """Return samples to the quota that were refused for another reason after `spend`."""
+        """Credit samples that were refused for another reason after `spend`."""
         if self.quota is not None:
             self.quota.spend(-samples)
 
@@ -82,8 +82,9 @@ class KeyRing:
 
     Attributes:
         required: whether requests need a key.
-        spent: called with the id of a key and the samples that were admitted here under its quota.
-        changed: called after other keys have taken effect.
+        spent: called with the id of a key and the number of samples that this process has admitted
+            under its quota.
+        changed: called after changed keys have taken effect.
     """
 
     def __init__(self, keys: ApiKeys) -> None:
@@ -91,7 +92,7 @@ class KeyRing:
         self._source = keys
         self.spent: Callable[[str, int], None] = _ignore_spent
         self.changed: Callable[[], None] = _ignore_change
-        self._version = keys.version()  # that `_keys` were read at
+        self._version = keys.version()  # of the keys that were last read
         self.required = False
         self._keys: dict[str, Key] = {}  # by id
         self._grants: dict[str, Grant] = {}  # by id of the key
@@ -100,7 +101,7 @@ class KeyRing:
 
     @property
     def name(self) -> str:
-        """What messages call the place where the keys are stored."""
+        """Where the keys are stored, for messages."""
         return self._source.name
 
     @property
@@ -109,11 +110,11 @@ class KeyRing:
         return list(self._keys.values()) if self.required else None
 
     def refresh(self) -> bool:
-        """Read the keys if they have changed, and put them into effect; return whether they did.
+        """Read the keys if they have changed, and apply them; return whether it did.
 
-        If all keys have vanished, the last ones stay valid, so that nobody is admitted or locked
-        out by accident. Raises KeysError if they cannot be read: they stay as they are until the
-        next call succeeds.
+        If all keys are gone, the previous ones stay valid, so that nobody is admitted or locked out
+        by accident. Raises KeysError if they cannot be read; the previous ones stay valid then,
+        too.
         """
         version = self._source.version()
         if version == self._version:
@@ -130,8 +131,8 @@ class KeyRing:
         """Return the grant of a request, before its body is read.
 
         Args:
-            authorization: the request's `Authorization` header.
-            need: what the request needs.
+            authorization: the request's `Authorization` header; None without it.
+            need: what its key must allow.
 
         Raises Unauthenticated, Forbidden, QuotaExceeded.
         """
@@ -165,7 +166,7 @@ class KeyRing:
         return self._grants.get(grant.key_id) is grant
 
     def _replace(self, keys: list[Key] | None) -> None:
-        """Put keys into effect; the grants of unchanged keys stay the same objects."""
+        """Apply keys; the grants of unchanged keys stay the same objects."""
         self.required = keys is not None
         before, grants = self._keys, self._grants
         self._keys = {key.id: key for key in keys or []}

@@ -15,7 +15,7 @@ from pydantic import BaseModel, ConfigDict, Field
 from wolfstream.service.access.scopes import Scope
 from wolfstream.service.errors import WolfstreamError
 
-# The beginning of each key, by which people and scanners of leaked secrets recognise one.
+# All keys begin with this, so that people and secret scanners recognise them.
 _MARK = "wfs"
 _ID_BYTES, _SECRET_BYTES = 4, 20
 
@@ -32,7 +32,7 @@ class Key(BaseModel):
         id: the part of the key that is not secret, for lookups and listings.
         digest: SHA-256 of the whole key, hexadecimal.
         scopes: what the key allows.
-        prefix: of the names of models that the key is for.
+        prefix: the key is for models whose names begin with it.
         created: when it was added.
         samples_per_second: rows that may be learned or predicted with it; None for any number.
     """
@@ -51,24 +51,24 @@ class Key(BaseModel):
 class ApiKeys(Protocol):
     """The stored keys of a server; commands change them while the server runs.
 
-    Once a key was added, requests need a key. If all are revoked later, no client is admitted.
+    Once a key has been added, requests need one. If all are revoked later, no client is admitted.
 
     Attributes:
-        name: what messages call the place, such as the path of its file.
+        name: where the keys are stored, for messages; such as the path of a file.
     """
 
     name: str
 
     def read(self) -> list[Key] | None:
-        """Return all keys; None if none was ever added. Raises KeysError."""
+        """Return all keys; None if none has ever been added. Raises KeysError."""
 
     def version(self) -> object:
         """Return a value that differs after each change; None if no keys are stored."""
 
     def changing(self) -> AbstractContextManager[list[Key]]:
-        """Yield all keys, for one process at a time to change in place.
+        """Yield all keys, to be changed in place; only one process at a time can do so.
 
-        They are durable once the `with` block has ended. Raises KeysError.
+        The changed keys are durable once the `with` block has ended. Raises KeysError.
         """
 
 
@@ -79,14 +79,14 @@ def add_key(
     prefix: str = "",
     samples_per_second: float | None = None,
 ) -> str:
-    """Add a new key and return it, the only time that it is shown.
+    """Add a new key, and return it. It cannot be shown again: only its digest is stored.
 
     Args:
-        keys: to add it to.
-        name: of the client; no other key may have it.
+        keys: the stored keys.
+        name: the client's name; no other key may have it.
         scopes: what the key allows.
-        prefix: of the names of models that it is for.
-        samples_per_second: its quota; None for any number.
+        prefix: the key is for models whose names begin with it.
+        samples_per_second: the quota; None for any number.
 
     Raises KeysError.
     """
@@ -110,7 +110,7 @@ def add_key(
 
 
 def revoke_key(keys: ApiKeys, name: str) -> None:
-    """Remove a key. Raises KeysError if there is none of this name."""
+    """Remove the key with a name. Raises KeysError if there is none."""
     with keys.changing() as stored:
         others = [key for key in stored if key.name != name]
         if len(others) == len(stored):

@@ -10,11 +10,11 @@ from wolfstream.service.errors import QuotaExceeded
 class Quota:
     """A limit of samples per second on average, with a burst of one second's samples.
 
-    How many samples a request has is known only after it was read. So a request is admitted while
-    there is any credit, and may go into debt, which has to be paid off before the next one. A batch
-    of any size passes, and the body of a client in debt is not read.
+    The number of samples is known only after a request has been read. So a request is admitted
+    while there is any credit; it may cause a debt, which must be paid off before the next request.
+    A batch of any size passes, and the body of a client in debt is not read.
 
-    If several processes admit requests, each has such a bucket and is told what the others spend.
+    If several processes admit requests, each has its own bucket, and is told what the others spend.
     """
 
     def __init__(
@@ -28,7 +28,7 @@ class Quota:
         Args:
             per_second: the limit.
             clock: returns the time in seconds.
-            tell: called with samples that were spent in this process.
+            tell: called with the number of samples of each `spend`.
         """
         self._per_second = per_second
         self._max_credit = max(per_second, 1.0)

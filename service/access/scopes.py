@@ -1,4 +1,4 @@
-"""What a key may allow."""
+"""The scopes of API keys: what a key may allow."""
 
 from typing import Literal, TypeAlias
 

@@ -21,12 +21,16 @@ from typing import Any, Literal
 from wolfstream.service.diagnostics import tracing
 from wolfstream.service.errors.visible_text import visible
 
-# uvicorn's logger for everything that is wrong with a connection.
+# uvicorn's logger for problems with connections.
 _CONNECTIONS = "uvicorn.error"
 
 
 def set_up_logging(log_format: Literal["auto", "text", "json"]) -> None:
-    """Log to standard error from INFO on; `auto` means text if that is a terminal."""
+    """Log records of level INFO and above to standard error.
+
+    Args:
+        log_format: `auto` means text if standard error is a terminal, else JSON.
+    """
     text = log_format == "text" or (log_format == "auto" and sys.stderr.isatty())
     handler = logging.StreamHandler()
     handler.setFormatter(TextFormatter() if text else JsonFormatter())
@@ -38,9 +42,9 @@ def set_up_logging(log_format: Literal["auto", "text", "json"]) -> None:
 class LineLimit(logging.Filter):
     """Limits the lines per second from each place in the code.
 
-    The next line that passes says in `left_out` how many did not. All lines of uvicorn about
-    connections count as one place, because clients can cause as many as they like. Records with
-    `unlimited` always pass.
+    The next line that passes has a field `left_out`: how many lines before it did not pass. All
+    lines of uvicorn about connections count as one place, because clients can cause any number of
+    them. Records with the attribute `unlimited` always pass.
     """
 
     def __init__(self, lines: int, connection_lines: int) -> None:
@@ -53,7 +57,7 @@ class LineLimit(logging.Filter):
         super().__init__()
         self._lines, self._connection_lines = lines, connection_lines
         self._lock = threading.Lock()
-        self._kinds = dict[tuple[str, int], _Second]()  # by logger and line of code
+        self._seconds = dict[tuple[str, int], _Second]()  # (logger, line of code) -> its lines
 
     def filter(self, record: logging.LogRecord) -> bool:
         """Return whether to log a record."""
@@ -63,10 +67,10 @@ class LineLimit(logging.Filter):
             record.exc_info = None  # a client's text that is not UTF-8: no traceback needed
         if getattr(record, "unlimited", False):
             return True
-        kind = record.name, 0 if is_connection else record.lineno
+        place = record.name, 0 if is_connection else record.lineno
         limit = self._connection_lines if is_connection else self._lines
         with self._lock:
-            second = self._kinds.setdefault(kind, _Second())
+            second = self._seconds.setdefault(place, _Second())
             if record.created - second.began >= 1.0:
                 second.began, second.lines = record.created, 0
             second.lines += 1
@@ -81,7 +85,7 @@ class LineLimit(logging.Filter):
 
 @dataclass
 class _Second:
-    """The lines of one kind in the present second."""
+    """The lines from one place in the present second."""
 
     began: float = 0.0
     lines: int = 0
@@ -110,8 +114,8 @@ class JsonFormatter(logging.Formatter):
 class TextFormatter(logging.Formatter):
     """Formats a record as a line of text: local time, level, message and fields.
 
-    Characters that a terminal would interpret, such as escape sequences and line breaks, are shown
-    as Python writes them, so no text of a client can pass for a line of the server.
+    Characters that a terminal would interpret, such as escape sequences and line breaks, are
+    escaped as in Python, so that no text from a client can look like a line of the server.
     """
 
     def __init__(self) -> None:
@@ -123,9 +127,9 @@ class TextFormatter(logging.Formatter):
         return visible(super().formatMessage(record).rstrip("\n") + fields)
 
     def formatException(self, exc_info: Any) -> str:  # noqa: N802
-        """Return the traceback with each line indented, also those within an exception's message.
+        """Return the traceback with all lines indented, also those of an exception's message.
 
-        So no line of it can pass for a line of the server.
+        So none of them can look like a line of the server.
         """
         lines = super().formatException(exc_info).split("\n")
         return "\n".join(f"  {visible(line)}" for line in lines)

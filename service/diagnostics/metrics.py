@@ -1,7 +1,7 @@
 """Counts and durations of a server's work: plain numbers, which `/metrics` reads.
 
-Only one thread adds to each number, so counting takes no lock; a reader may miss what is being
-added at that moment. Durations are measured with the monotonic clock.
+Only one thread adds to each number, so counting takes no lock; a reader may miss an addition that
+is under way. Durations are measured with the monotonic clock.
 """
 
 import threading
@@ -25,8 +25,8 @@ class Histogram:
 
     Attributes:
         bounds: upper bounds, ascending.
-        counts: durations up to each bound and above the one before it; the last count is of
-            durations above all bounds.
+        counts: number of durations up to each bound and above the previous bound; the last is the
+            number above all bounds.
         total: sum of the durations.
     """
 
@@ -46,16 +46,16 @@ class Histogram:
 class SampleCounts:
     """Samples for one head of one model since the server started.
 
-    Once none of them waits, received = learned + rejected + refused + duplicates. The thread that
+    While none of them waits, received = learned + rejected + refused + duplicates. The thread that
     counts each is in parentheses.
 
     Attributes:
         received: in requests that could be read, counted when they are submitted (event loop).
         refused: not admitted to the queue (event loop).
         learned: on disk and in the model (writer).
-        rejected: waited in the queue and could not be learned (writer).
-        duplicates: received again after they were learned; see `count_duplicates`.
-        predicted: rows (event loop).
+        rejected: waited in the queue, but could not be learned (writer).
+        duplicates: received again after they were learned (any thread; see `count_duplicates`).
+        predicted: predicted rows (event loop).
         learn_requests: requests whose samples were learned (writer).
         learn_seconds: their durations, from submission to acknowledgement (writer).
         predict_requests: predictions (event loop).
@@ -74,7 +74,7 @@ class SampleCounts:
         self._lock = threading.Lock()
 
     def count_duplicates(self, samples: int) -> None:
-        """Count samples that were received again and are not learned again; on any thread."""
+        """Count samples that had been learned before they were received; on any thread."""
         with self._lock:
             self.duplicates += samples
 
@@ -88,8 +88,8 @@ class Metrics:
         absorb: blocks, learned and published (writer).
         predict: predictions, including the wait for a sequence (event loop).
         label_delay: from a prediction to the label of its row, on the server's clock (writer).
-        snapshots_saved: how many (writer).
-        snapshots_failed: how many (writer).
+        snapshots_saved: number of snapshots that were saved (writer).
+        snapshots_failed: number of snapshots that could not be saved (writer).
     """
 
     def __init__(self) -> None:
@@ -99,11 +99,11 @@ class Metrics:
         self.snapshots_saved = self.snapshots_failed = 0
 
     def count_block(self, seconds: float, requests: Iterable[float]) -> None:
-        """Count a block that was learned and published, and the requests that it answers.
+        """Count a block that was learned and published, and the requests that were in it.
 
         Args:
-            seconds: duration of the block.
-            requests: seconds since each request was submitted.
+            seconds: the block's duration.
+            requests: for each request, the seconds since it was submitted.
         """
         self.absorb.observe(seconds)
         for duration in requests:

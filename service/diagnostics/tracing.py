@@ -4,8 +4,8 @@ An `X-Request-ID` of up to 128 visible ASCII characters is used and returned; an
 The trace id of a `traceparent` (W3C Trace Context) is logged, and returned with a span id of this
 server. An invalid `traceparent` is ignored, as the standard requires.
 
-A request without these headers costs two look-ups: an id is made only when it is needed, for a
-problem or for the log.
+A request without these headers costs only two look-ups: its id is generated when it is first
+needed, for a problem or for the log.
 """
 
 import os
@@ -25,10 +25,10 @@ class Trace:
     """The ids of one request, or of a stream.
 
     Attributes:
-        returned: whether the response has any of them.
+        returned: whether the response has any of the ids.
         trace_id: empty if the request has no valid traceparent.
         span_id: empty if the request has no valid traceparent.
-        samples: how many the request brought, to be learned or predicted.
+        samples: number of samples in the request, to be learned or predicted.
     """
 
     # Defaults are attributes of the class, so that a request without ids costs only two look-ups.
@@ -37,7 +37,11 @@ class Trace:
     samples = _flags = 0
 
     def __init__(self, headers: Mapping[bytes, bytes]) -> None:
-        """Read the ids in a request's headers, by name in lower case."""
+        """Read the ids in a request's headers.
+
+        Args:
+            headers: the headers, by name in lower case.
+        """
         if (request_id := headers.get(b"x-request-id")) is not None:
             self.returned = self._has_request_id = True
             if _REQUEST_ID.fullmatch(request_id):
@@ -55,14 +59,18 @@ class Trace:
 
     @property
     def request_id(self) -> str:
-        """The client's request id, or one made at the first use."""
+        """The client's request id, or one that is generated at the first use."""
         if not self._request_id:
             self.returned = True
             self._request_id = os.urandom(16).hex()
         return self._request_id
 
     def headers(self) -> list[tuple[bytes, bytes]]:
-        """Return headers of the response: the request id if client or log has it, and the span."""
+        """Return headers for the response.
+
+        They have the request id if the client sent one or the log has one, and the span if the
+        request has a valid traceparent.
+        """
         headers = []
         if self._has_request_id or self._request_id:
             headers.append((REQUEST_ID.lower().encode(), self.request_id.encode()))
@@ -82,15 +90,15 @@ class Trace:
         }
 
 
-# The trace of the request that the current task, or a thread that it started, works for.
+# The trace of the request that the current task, or the thread that it started, handles.
 _CURRENT: ContextVar[Trace | None] = ContextVar("trace", default=None)
 
 
 def begin(headers: Mapping[bytes, bytes]) -> Trace:
-    """Return the trace of a request, which is current in this task from now on.
+    """Return the trace of a request, and make it this task's current trace.
 
     Args:
-        headers: of the request, by name in lower case.
+        headers: the request's headers, by name in lower case.
     """
     trace = Trace(headers)
     _CURRENT.set(trace)
@@ -98,12 +106,12 @@ def begin(headers: Mapping[bytes, bytes]) -> Trace:
 
 
 def current() -> Trace | None:
-    """Return the trace of the current request."""
+    """Return the trace of the current request; None outside of requests."""
     return _CURRENT.get()
 
 
 def count_samples(samples: int) -> None:
-    """Count samples that the current request brought."""
+    """Add to the number of samples in the current request."""
     trace = _CURRENT.get()
     if trace is not None:
         trace.samples += samples

@@ -1,4 +1,4 @@
-"""The API keys of a fleet, all in one entry of a bucket, which each change replaces."""
+"""The API keys of a fleet, in a single entry of a bucket; each change replaces the entry."""
 
 import asyncio
 import contextlib
@@ -24,8 +24,9 @@ from wolfstream.service.fleet.streams import KEYS_BUCKET
 _KEYS = TypeAdapter(list[Key])
 _ENTRY = "keys"
 _SECONDS = 10.0
-# A revoked key stops working within a second, even if the watch was lost with its server.
-_LOOK_SECONDS = 0.4
+# After so long without a change, the keys are read again: so a revoked key stops working within a
+# second, even if the watch was lost with its server.
+_SILENT_SECONDS = 0.4
 # (revision of the entry, keys); (None, None) for a bucket without keys.
 _Revision: TypeAlias = tuple[int | None, list[Key] | None]
 
@@ -34,7 +35,7 @@ class FleetKeys:
     """`access.keys.ApiKeys` in a bucket."""
 
     def __init__(self, connection: NatsConnection) -> None:
-        """Read the keys of the fleet at a connection. Raises KeysError."""
+        """Read the keys of the connection's fleet. Raises KeysError."""
         self._nats = connection
         self.name = f"the fleet at {connection.servers}"
         self._current: _Revision = None, None
@@ -47,7 +48,9 @@ class FleetKeys:
         self.refresh()
 
     def _unreadable(self, error: Exception) -> KeysError:
-        return KeysError(f"the keys of {self.name} cannot be read: {error}; are its servers there?")
+        return KeysError(
+            f"the keys of {self.name} cannot be read: {error}; check that its servers are running"
+        )
 
     def refresh(self) -> None:
         """Read the keys again. Raises KeysError."""
@@ -62,7 +65,7 @@ class FleetKeys:
             raise self._unreadable(error) from None
 
     async def _fetch_from_leader(self) -> _Revision:
-        """Return what the bucket's leader has: without keys everybody is admitted, so be sure."""
+        """Return the keys from the bucket's leader: a missing entry would admit everybody."""
         subject = f"$KV.{KEYS_BUCKET}.{_ENTRY}"
         try:
             message = await self._nats.last_of_leader(f"KV_{KEYS_BUCKET}", subject)
@@ -87,8 +90,10 @@ class FleetKeys:
             ) from None
 
     def watch(self) -> None:
-        """Take each change from now on; while the keys cannot be read, the last ones are valid."""
-        work = watch_entries(self._bucket, _ENTRY, self._take, self._refresh_quietly, _LOOK_SECONDS)
+        """Apply changes from now on; while the keys cannot be read, the last ones stay valid."""
+        work = watch_entries(
+            self._bucket, _ENTRY, self._take, self._refresh_if_possible, _SILENT_SECONDS
+        )
         asyncio.run_coroutine_threadsafe(work, self._nats.loop)
 
     def _take(self, entry: KeyValue.Entry) -> None:
@@ -96,8 +101,8 @@ class FleetKeys:
             with contextlib.suppress(KeysError):
                 self._current = self._keys_in(entry)
 
-    async def _refresh_quietly(self) -> bool:
-        """Read the keys again if possible; return whether they have changed."""
+    async def _refresh_if_possible(self) -> bool:
+        """Read the keys again if they can be read; return whether they have changed."""
         before, latest = self._current[0], self._current
         with contextlib.suppress(KeysError):
             latest = await self._fetch()
@@ -110,14 +115,14 @@ class FleetKeys:
         return self._current[1]
 
     def version(self) -> int | None:
-        """Return the revision of the keys."""
+        """Return the revision of the keys; None without an entry."""
         return self._current[0]
 
     @contextlib.contextmanager
     def changing(self) -> Iterator[list[Key]]:
-        """Yield all keys, and write them after the block. Raises KeysError.
+        """Yield all keys, and write them after the block.
 
-        It raises also if another command changed them meanwhile.
+        Raises KeysError, also if another process has changed them meanwhile.
         """
         self.refresh()
         revision, present = self._current

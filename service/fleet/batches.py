@@ -1,4 +1,4 @@
-"""Batches of messages, of which a stream stores all or none."""
+"""Sends batches of messages, of which a stream stores all or none."""
 
 import secrets
 from collections.abc import Sequence
@@ -7,7 +7,7 @@ from typing import NamedTuple
 from wolfstream.service.fleet.connection import NatsConnection
 
 EXPECTED = "Nats-Expected-Last-Subject-Sequence"
-# How long to wait for the reply: some seconds, and more for each message that it follows.
+# How long to wait for the reply: some seconds, and more for each message of the batch.
 _ANSWER_SECONDS, _MESSAGES_A_SECOND = 2.0, 10
 _NAME_BYTES = 12
 
@@ -17,7 +17,7 @@ class Message(NamedTuple):
 
     subject: str
     body: bytes
-    # The stream's sequence of the subject's last message before it; None if this batch has it.
+    # Sequence of the subject's last message before this one; None if that is in the same batch.
     expected: int | None
 
 
@@ -36,7 +36,7 @@ async def send(nats: NatsConnection, messages: Sequence[Message]) -> int:
     for number, message in enumerate(messages[:-1], 1):
         headers = _batch_position(batch, number) | _expectation(message)
         await nats.client.publish(message.subject, message.body, headers=headers)
-    # Only this header stores the batch: if any message before was lost, nothing is stored.
+    # The message with this header stores the batch; if an earlier one was lost, nothing is stored.
     commit = {"Nats-Batch-Commit": "1"}
     headers = _batch_position(batch, len(messages)) | _expectation(last) | commit
     seconds = _ANSWER_SECONDS + len(messages) / _MESSAGES_A_SECOND

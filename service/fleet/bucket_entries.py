@@ -1,6 +1,6 @@
-"""Buckets and their first entries, while several replicas start at the same time.
+"""Opens buckets and creates entries, while several replicas may start at the same time.
 
-The bucket's leader is asked whether it has an entry, because copies may lag.
+Whether an entry exists is asked of the bucket's leader, because copies may lag.
 """
 
 import asyncio
@@ -18,13 +18,19 @@ RETRY_SECONDS, PAUSE_SECONDS = 30.0, 0.5
 
 
 class EntryTaken(Exception):
-    """The bucket already has an entry of this key."""
+    """The bucket already has an entry with this key."""
 
 
 async def create_entry(connection: NatsConnection, bucket: str, key: str, content: bytes) -> int:
-    """Write an entry unless its key has one; return its revision.
+    """Create an entry, and return its revision. Raises EntryTaken, NatsRefusal, NatsTimeout.
 
-    The entry of a deleted key counts as none. Raises EntryTaken, NatsRefusal, NatsTimeout.
+    A key whose entry was deleted can be used again.
+
+    Args:
+        connection: the connection.
+        bucket: name of the bucket.
+        key: key of the entry.
+        content: its content, which must not be empty.
     """
     subject = f"$KV.{bucket}.{key}"
     last = await connection.last_of_leader(f"KV_{bucket}", subject)

@@ -1,8 +1,8 @@
-"""A watch of a bucket's entries that misses no change: a silent watch is checked by a read.
+"""A watch of a bucket's entries that misses no changes: while it is silent, the entries are read.
 
-The library's watch is an ordered consumer in the memory of one server. If that server ends, the
-client asks another one for it, once, after ten seconds. If that fails too, the watch is silent for
-ever, without an error.
+The library's watch is an ordered consumer in the memory of one server. If that server stops, the
+client creates it again on another one, in a single attempt after ten seconds. If this fails as
+well, the watch stays silent without an error.
 """
 
 import asyncio
@@ -19,9 +19,9 @@ logger = logging.getLogger(__name__)
 
 # How long to wait before a watch that ended is replaced.
 _AGAIN_SECONDS = 0.5
-# How long `refresh` may take: the client may wait for ever for an answer.
+# Timeout of `refresh`, because the client may wait for a response without a limit.
 _REFRESH_SECONDS = 60.0
-# How long a server keeps a watch that nobody reads.
+# How long a server keeps an unread watch.
 _INACTIVE_SECONDS = 30.0
 
 
@@ -44,34 +44,34 @@ async def watch_entries(
     refresh: Callable[[], Awaitable[bool]],
     silent_seconds: float,
 ) -> None:
-    """Pass on entries of a bucket as they change, until cancelled.
+    """Report entries of a bucket as they change, until cancelled.
 
     Args:
         bucket: to watch.
-        keys: which entries, such as `model.>`.
-        take: called with each present entry, some of them repeatedly, and with each change.
-        refresh: reads the present entries, and returns whether the watch had missed any. It is
-            called each time that the watch was silent for `silent_seconds`.
+        keys: pattern of the entries' keys, such as `model.>`.
+        take: called with each present entry, perhaps repeatedly, and with each change.
+        refresh: reads the present entries, and returns whether the watch has missed any. It is
+            called whenever the watch has been silent for `silent_seconds`.
         silent_seconds: see `refresh`.
     """
     while True:
         try:
             async with watching(bucket, keys) as watcher:
-                await _pass_on(watcher, take, refresh, silent_seconds)
+                await _report(watcher, take, refresh, silent_seconds)
         except (nats.errors.Error, NatsRefusal, NatsTimeout, TimeoutError):
-            pass  # what was read before stays valid
+            pass  # entries that were read before stay valid
         except Exception:  # the next watch may succeed
             logger.exception("bucket not read, trying again: keys=%s", keys)
         await asyncio.sleep(_AGAIN_SECONDS)
 
 
-async def _pass_on(
+async def _report(
     watcher: KeyValue.KeyWatcher,
     take: Callable[[KeyValue.Entry], None],
     refresh: Callable[[], Awaitable[bool]],
     silent_seconds: float,
 ) -> None:
-    """Pass on what a watch reports, until it turns out to have missed a change."""
+    """Report entries until the watch turns out to have missed a change."""
     while True:
         try:
             # `watcher.updates` waits by `asyncio.wait_for`, which on Python 3.11 swallows a

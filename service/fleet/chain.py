@@ -1,8 +1,8 @@
 """A subject of a stream as a chain of commits, each of which names the message before it.
 
-A chain is read from any commit on, and gaps are noticed. `planned_commits.store` appends to it, at
-the end that the writer knows. A chain does not decide who may write: `jetstream_term` does for
-logs, and to the archive of keys (`key_archive`) anybody may append.
+A chain can be read from any commit on, and gaps are detected. `planned_commits.store` appends to
+it, directly after the last message that the writer knows. A chain does not decide who may write:
+`jetstream_term` does so for logs, and anybody may append to an archive of keys (`key_archive`).
 """
 
 import secrets
@@ -26,22 +26,22 @@ from wolfstream.service.storage.log import LogGap
 # How long a copy of a stream may lag behind the others.
 _BEHIND_SECONDS = 10.0
 _PAUSE_SECONDS = 0.01
-# Length of a commit's name: the writer's, then random bytes.
+# Length of a commit's name: the writer's name, then random bytes.
 _COMMIT_BYTES = 12
 
 
 def new_writer() -> bytes:
-    """Return a name that no writer had before."""
+    """Return a unique name for a writer."""
     return secrets.token_bytes(WRITER_BYTES)
 
 
 class Chain:
-    """One subject, as far as it was read or written here. Used by one thread at a time.
+    """The commits of one subject that were read or written here. Used by one thread at a time.
 
     A message is identified by its sequence in the stream.
 
     Attributes:
-        name: what messages call it.
+        name: name of the chain in messages.
         last: the last message that was read or written.
         floor: messages before this one may be purged.
         messages: reads the subject.
@@ -61,7 +61,7 @@ class Chain:
             nats: the connection.
             model: number of the model whose commits these are.
             stream: name of the stream.
-            subject: of the chain.
+            subject: subject of the chain.
             take: called with each commit, once and in order, when it is first read or written.
         """
         self.name = f"log of model {model} ({subject} in {stream})"
@@ -76,9 +76,9 @@ class Chain:
 
         Args:
             after: the last message of a commit, or 0.
-            timeout: seconds that a read may take; None for some seconds.
-            until: the last message to read; None reads to the end of the subject, and takes what
-                is new.
+            timeout: seconds that a read may take; None for the default of some seconds.
+            until: the last message to read; None reads to the end of the subject, including new
+                commits.
 
         Raises LogGap, StartupError, StorageFailed.
         """
@@ -107,15 +107,15 @@ class Chain:
                 return
 
     def read_on(self) -> None:
-        """Take all commits after the last one. Raises LogGap, StartupError, StorageFailed."""
+        """Read all commits after the last one. Raises LogGap, StartupError, StorageFailed."""
         for _ in self.read(self.last):
             pass
 
     def read_all(self, end: int | None = None) -> None:
-        """Take all commits after the last one, up to a message at least.
+        """Read all commits after the last one, at least up to a message.
 
         Args:
-            end: the message; None for the last one that the stream's leader has.
+            end: the message; None for the last message that the stream's leader has.
 
         Raises LogGap, StartupError, StorageFailed.
         """
@@ -129,7 +129,7 @@ class Chain:
             self.read_on()
 
     def commit_at(self, first: int) -> list[LogRow]:
-        """Return the rows of the commit whose first message this is.
+        """Return the rows of the commit that begins with a message.
 
         Raises LogGap if it was purged, StartupError, StorageFailed.
         """
@@ -143,19 +143,24 @@ class Chain:
         raise self._gap(first, first - 1)
 
     def plan(self, writer: bytes, rows: Sequence[LogRow]) -> PlannedCommit:
-        """Return a commit to be stored after the last message, by a writer."""
+        """Return a commit of a writer that is to be stored after the last message."""
         commit = writer + secrets.token_bytes(_COMMIT_BYTES - WRITER_BYTES)
         bodies = encode(self._model, self.last, commit, rows, self._nats.max_payload)
         return PlannedCommit(self.messages, self.last, commit, list(rows), bodies)
 
     def take_stored(self, planned: PlannedCommit, first: int) -> None:
-        """Take a planned commit that was stored, whose first message is known."""
+        """Add a planned commit that was stored.
+
+        Args:
+            planned: the commit.
+            first: its first message.
+        """
         last = first + len(planned.bodies) - 1
         writer = planned.commit[:WRITER_BYTES]
         self.take(Commit(planned.last, first, last, writer, planned.rows))
 
     def take(self, commit: Commit) -> None:
-        """Take the next commit: pass it on and remember its end."""
+        """Add the next commit: record its end, and report it."""
         self.last = commit.last
         self._on_commit(commit)
 

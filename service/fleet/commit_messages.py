@@ -1,8 +1,8 @@
 """The encoding of a commit in a model's log: rows, and the messages that hold them.
 
-A commit is a list of rows. It takes one message, or several fragments if it is larger than a
-message may be. Each message names its predecessor, so a reader notices a gap. A seal covers the
-fragment and its position in the log (`storage.seals`).
+A commit is a list of rows. It is stored in one message, or in several as fragments if it is larger
+than a message may be. Each message names its predecessor, so a reader notices gaps. A seal covers
+the fragment and its position in the log (`storage.seals`).
 """
 
 import json
@@ -16,16 +16,16 @@ from wolfstream.service.storage.seals import BrokenSeal, seal, unseal
 
 # The first field of each message. A reader refuses formats that it does not know.
 FORMAT = 1
-# The beginning of a commit's name: the writer, which all commits of one term have in common.
+# A commit's name begins with the name of its writer, which is the same for all commits of a term.
 WRITER_BYTES = 6
-# Bytes of a message that are reserved for headers and for the fields beside its content.
+# Bytes of a message that are reserved for headers and for the fields other than its content.
 _AROUND_BYTES = 2048
 
 
 class OtherFormat(Exception):
-    """A message has a format that this version does not read.
+    """A message has a format that this version cannot read.
 
-    The error's text begins with a verb: it follows the name of a log.
+    The error's text begins with a verb, to follow the name of a log.
     """
 
 
@@ -33,7 +33,7 @@ class LogRow(NamedTuple):
     """A row of a model's log.
 
     Attributes:
-        kind: that of an `Entry`, or one of these:
+        kind: the kind of an `Entry`, or one of these:
 
             | kind | says |
             |---|---|
@@ -46,9 +46,9 @@ class LogRow(NamedTuple):
             | forgotten | the keys up to this sequence are forgotten |
             | purged | messages will be deleted, now or later (`log_index.Purge`) |
             | deleted | the model was deleted; the last row |
-        sequence: of the model, when the row was written.
+        sequence: sequence of the model when the row was written.
         time: milliseconds since 1970.
-        samples: see `Entry`, as for the fields that follow.
+        samples: see `Entry`, also for the fields below.
     """
 
     kind: str
@@ -67,9 +67,9 @@ class Fragment(NamedTuple):
     model: int
     previous: int  # sequence in the stream of the log's message before the commit; 0 if none
     commit: bytes  # the commit's unique name
-    number: int  # of the fragment, from 0
-    n_fragments: int  # of the commit's fragments
-    content: bytes  # of the encoded rows
+    number: int  # number of the fragment, from 0
+    n_fragments: int  # number of fragments of the commit
+    content: bytes  # part of the encoded rows
 
 
 def encode(
@@ -81,16 +81,16 @@ def encode(
         model: number of the model.
         previous: sequence in the stream of the log's message before the commit; 0 if none.
         commit: the commit's unique name.
-        rows: its content.
-        max_bytes: size that a message may have, with headers.
+        rows: the commit's content.
+        max_bytes: maximum size of a message with its headers.
     """
     content: bytes = msgpack.packb(rows)
     size = max_bytes - _AROUND_BYTES
-    pieces = [content[start : start + size] for start in range(0, len(content), size)]
+    fragments = [content[start : start + size] for start in range(0, len(content), size)]
     messages = list[bytes]()
-    for number, piece in enumerate(pieces):
-        position = model, previous, commit, number, len(pieces)
-        messages.append(msgpack.packb([FORMAT, *position, seal(piece, *position)]))
+    for number, fragment in enumerate(fragments):
+        position = model, previous, commit, number, len(fragments)
+        messages.append(msgpack.packb([FORMAT, *position, seal(fragment, *position)]))
     return messages
 
 
@@ -130,7 +130,7 @@ def read_entry(model: int, row: LogRow) -> Entry:
 
 
 def key_row(keyed: KeyedRequest, time: int) -> LogRow:
-    """Return the row of a keyed request's response, or of its key while it has none."""
+    """Return the row of a keyed request's response or, if it has none yet, of its key."""
     if keyed.answer is not None:
         return event_row("answer", keyed.sequence, time, keyed.answer)
     record = bytes([len(keyed.key)]) + keyed.key + keyed.digest
@@ -148,7 +148,7 @@ def rollback_row(rollback: Rollback, learned: int, time: int) -> LogRow:
     """Return the row of a rollback.
 
     Args:
-        rollback: to write.
+        rollback: the rollback.
         learned: sequence up to which entries were, or may have been, learned.
         time: milliseconds since 1970.
     """

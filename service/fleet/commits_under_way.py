@@ -1,4 +1,4 @@
-"""The commits that the connection's loop is storing, at most one for each term."""
+"""The commits that are being stored by the connection's loop, at most one for each term."""
 
 import asyncio
 from collections.abc import Collection, Mapping
@@ -41,7 +41,13 @@ class CommitsUnderWay:
         self._tasks = set[asyncio.Task[None]]()
 
     def begin(self, parts: Mapping[JetStreamTerm, Part]) -> dict[JetStreamTerm, StorageFailed]:
-        """Start to store a commit for each term; return the terms that cannot write now."""
+        """Start to store a commit for each term.
+
+        Args:
+            parts: term -> content of its commit.
+
+        Return term -> error of the terms that cannot write now.
+        """
         failures, begun = dict[JetStreamTerm, StorageFailed](), list[_Commit]()
         for term, part in parts.items():
             try:
@@ -64,7 +70,7 @@ class CommitsUnderWay:
     async def _store(self, commit: _Commit) -> None:
         try:
             first = await store(self._nats, [commit.planned], RETRY_SECONDS)
-        except BaseException as error:  # `_result` raises what is unexpected
+        except BaseException as error:  # `_result` raises unexpected errors
             commit.result.set_exception(error)
         else:
             commit.result.set_result(first)
@@ -74,7 +80,7 @@ class CommitsUnderWay:
         wait([self._commits[term].result for term in terms if term in self._commits], seconds)
 
     def wait_for_one(self, seconds: float) -> None:
-        """Wait until any commit has ended, for at most `seconds`; return at once without any."""
+        """Wait until any commit has ended, for at most `seconds`; without commits, do not wait."""
         if self._commits:
             results = [commit.result for commit in self._commits.values()]
             wait(results, seconds, FIRST_COMPLETED)
@@ -85,9 +91,9 @@ class CommitsUnderWay:
         """Return the results of commits that have ended, each once.
 
         Args:
-            terms: whose commits; None for all.
+            terms: the terms of the commits; None for all.
 
-        A result is None if the commit is durable. Raises unexpected errors.
+        A result is None if the commit is durable. Raises unexpected errors of commits.
         """
         candidates = list(self._commits) if terms is None else terms
         under_way = [term for term in candidates if term in self._commits]

@@ -1,4 +1,4 @@
-"""The first connection to NATS, and if there is none, the reason."""
+"""Connects to NATS for the first time; an error says why that failed."""
 
 import asyncio
 import logging
@@ -16,15 +16,15 @@ from wolfstream.service.fleet.login import NOBODY, Login
 
 logger = logging.getLogger(__name__)
 
-# After two pings without an answer, the client connects to another server.
+# After two pings without a response, the client connects to another server.
 _PING_SECONDS = 2
 _CONNECT_SECONDS = 2
 _RECONNECT_SECONDS = 0.25
-# Time limit of the first connection.
+# Timeout of the first connection.
 _FIRST_CONNECT_SECONDS = 20.0
 # After this many refusals by each server in a row, the client gives up.
 _MAX_REFUSALS_EACH = 2
-# Words in the errors of servers that refuse a client for who it is.
+# Words in the errors of servers that refuse a client's credentials.
 _AUTHORIZATION_WORDS = "authorization", "authentication", "revoked"
 _FORBIDDEN = re.compile(r'permissions violation for (?:publish|subscription) to "([^"]+)"', re.I)
 _INBOX = "_inbox."
@@ -37,8 +37,8 @@ async def connected_client(
 
     Args:
         servers: addresses, such as nats://host:4222.
-        name: how the servers list the client.
-        login: who it is, unless the addresses say so.
+        name: the name under which the servers list the client.
+        login: the client's credentials, unless the addresses have them.
 
     Raises StartupError if no server can be reached in time, or each has refused this client.
     """
@@ -71,10 +71,10 @@ async def connected_client(
 
 
 class PersistentClient(Client):
-    """A client that reconnects also after a server has ended its connection as unauthorized.
+    """A client that also reconnects after a server has closed its connection as unauthorized.
 
-    The library's own client then gives up for good, even if it is already reconnecting. But the
-    credentials may have been renewed, and the next connection shows the new ones.
+    The library's own client then gives up finally, even if it is already reconnecting. But the
+    credentials may have been renewed, and the next connection uses the new ones.
     """
 
     def __init__(self, problems: "_Problems") -> None:
@@ -83,7 +83,7 @@ class PersistentClient(Client):
 
     @property
     def refusals(self) -> int:
-        """How many connections the servers have refused as unauthorized."""
+        """The number of connections that the servers have refused as unauthorized."""
         return self._problems.refusals
 
     def forbidden_since(self, began: float, subject: str) -> str:
@@ -99,11 +99,11 @@ class PersistentClient(Client):
 
 
 class _Problems:
-    """The problems that a client had with its connections.
+    """The problems of a client's connections.
 
     Attributes:
         refused: set once all servers have refused the client as unauthorized.
-        refusals: how many connections were refused.
+        refusals: number of refused connections.
         refusal: message of the last refusal.
         last: message of the last problem.
     """
@@ -112,13 +112,14 @@ class _Problems:
         """Begin without problems.
 
         Args:
-            n_servers: how many servers the client tries, one after another.
-            login: whose certificates are read again after each problem.
+            n_servers: number of servers that the client tries, one after another.
+            login: the credentials, whose certificates are read again after each problem.
         """
         self.refused, self.refusal, self.last = asyncio.Event(), "", ""
         self._login = login
         # Forbidden subject in lower case -> (when, why) of the last such error.
         self._forbidden: dict[str, tuple[float, str]] = {}
+        # The refusals in a row after which the client gives up, and those so far.
         self._max_refusals, self._in_a_row = _MAX_REFUSALS_EACH * n_servers, 0
         self.refusals = 0
 
@@ -133,7 +134,7 @@ class _Problems:
         if _is_refusal(error, self.last):
             self.refusal = self.last
             self.refusals += 1
-            # A second attempt would meet the same certificate.
+            # A second attempt would fail with the same certificate.
             is_certificate = isinstance(error, ssl.SSLCertVerificationError)
             self._in_a_row += _MAX_REFUSALS_EACH if is_certificate else 1
         elif not isinstance(error, ConnectionResetError):  # a late refusal looks like a reset
@@ -161,7 +162,7 @@ def _is_refusal(error: Exception, text: str) -> bool:
 
 
 def _reason(servers: Sequence[str], problems: _Problems) -> str:
-    """Return why there is no connection, and what to do."""
+    """Return why the connection failed, and what to do."""
     places = without_passwords(servers)
     refusal = problems.refusal
     if "ssl" in refusal.lower():

@@ -1,4 +1,4 @@
-"""The connection to NATS: an event loop in a thread of its own, for callers in other threads."""
+"""The connection to NATS: an event loop in its own thread, for callers in other threads."""
 
 import asyncio
 import base64
@@ -27,21 +27,22 @@ logger = logging.getLogger(__name__)
 T = TypeVar("T")
 Connect: TypeAlias = Callable[[Sequence[str], str], Coroutine[Any, Any, Client]]
 
-# More than `connected_client` takes.
+# Longer than the timeout of `connected_client`.
 _CONNECT_SECONDS = 40.0
 _API_SECONDS = 5.0
 # How long a task of the connection may take to end before it is cancelled again.
 _CANCEL_AGAIN_SECONDS = 0.5
-# How long a request waits for the client to reconnect: longer than it takes to try two servers.
-_RECONNECT_SECONDS, _LOOK_SECONDS = 5.0, 0.02
-# How long a copy of a stream may take to answer a read, and if it does not, for how long reads go
-# to the stream's leader. Servers route reads to a copy that is stopped or cut off until they have
-# closed their connections to it.
+# How long a request waits for the client to reconnect, which is long enough to try two servers, and
+# how often it checks.
+_RECONNECT_SECONDS, _CHECK_SECONDS = 5.0, 0.02
+# How long to wait for a copy of a stream to respond to a read, and after a timeout, how long reads
+# go to the stream's leader. Servers route reads to a copy that is stopped or cut off until they
+# have closed their connections to it.
 _COPY_SECONDS, _SILENT_SECONDS = 2.0, 10.0
 
 
 class NatsRefusal(Exception):
-    """A server has refused a request for good.
+    """A server has refused a request, finally.
 
     Attributes:
         code: JetStream's error code; 0 for a missing permission.
@@ -53,11 +54,11 @@ class NatsRefusal(Exception):
 
 
 class NatsTimeout(Exception):
-    """No server has answered in time; the request may have been done, or may still be done."""
+    """No server has responded in time; the request may have been carried out, or may still be."""
 
 
 class NatsForbidden(NatsRefusal):
-    """The servers do not let this user make a request, which therefore got no answer."""
+    """The servers do not let this user make a request, and so do not respond to it."""
 
     def __init__(self, subject: str, why: str) -> None:
         Exception.__init__(
@@ -105,7 +106,7 @@ class NatsConnection:
             servers: addresses, such as nats://host:4222.
             name: how the servers list the client.
             connect: returns a client of the servers.
-            loop: an event loop that the caller runs and ends; None makes one in its own thread.
+            loop: an event loop that the caller runs and stops; None starts one in its own thread.
 
         Raises StartupError if no server can be reached, or none accepts this client.
         """
@@ -120,13 +121,13 @@ class NatsConnection:
         except (StartupError, NatsTimeout, Error, OSError) as error:
             self._end_loop()
             raise StartupError(str(error)) from None
-        # stream -> until when, by the loop's clock, reads go to its leader.
+        # stream -> time until which reads go to its leader, by the loop's clock.
         self._silent = dict[str, float]()
         self.stream: JetStreamContext = self.client.jetstream(timeout=_API_SECONDS)
 
     @property
     def connected(self) -> bool:
-        """Return whether a server is connected now; on any thread."""
+        """Whether a server is connected now; on any thread."""
         return self.client.is_connected
 
     @property
@@ -136,11 +137,15 @@ class NatsConnection:
 
     @property
     def max_payload(self) -> int:
-        """Return the largest size of a message with its headers, in bytes."""
+        """The maximum size of a message with its headers, in bytes."""
         return self.client.max_payload
 
     def run(self, work: Coroutine[Any, Any, T], seconds: float) -> T:
         """Run a coroutine on the connection's loop, from any other thread; return its result.
+
+        Args:
+            work: the coroutine.
+            seconds: how long to wait for it.
 
         Raises NatsTimeout after `seconds`, and what the coroutine raises.
         """
@@ -170,7 +175,7 @@ class NatsConnection:
         while not self.connected:
             if self.loop.time() >= deadline or self.client.is_closed:
                 raise NatsDisconnected(f"no NATS server is connected at {self.servers}")
-            await asyncio.sleep(_LOOK_SECONDS)
+            await asyncio.sleep(_CHECK_SECONDS)
 
     async def ask(
         self,
@@ -179,7 +184,13 @@ class NatsConnection:
         headers: Mapping[str, str] | None = None,
         seconds: float = _API_SECONDS,
     ) -> dict[str, Any]:
-        """Send a message to a stream, or a call to JetStream; return the decoded reply.
+        """Send a message to a stream, or a request to JetStream; return the decoded reply.
+
+        Args:
+            subject: subject of the message.
+            body: its content.
+            headers: its headers.
+            seconds: how long to wait for the reply.
 
         Raises NatsRefusal, NatsTimeout, NatsDisconnected.
         """
@@ -200,7 +211,7 @@ class NatsConnection:
             refused = NatsRefusal(
                 failure.get("err_code", 0), failure.get("description", "no description")
             )
-            # The servers have no quorum at present, or elect a leader.
+            # The servers have no quorum at present, or are electing a leader.
             if failure.get("code") == _NOT_NOW and refused.code not in _FINAL:
                 raise NatsTimeout(str(refused))
             raise refused
@@ -215,12 +226,12 @@ class NatsConnection:
     ) -> list[StreamMessage]:
         """Return messages of a stream from any of its copies, which may lag.
 
-        If no copy answers, the stream's leader is asked for one message.
+        If no copy responds, the stream's leader is asked for one message.
 
         Args:
             stream: name of the stream.
-            request: of JetStream's direct get.
-            max_messages: how many to return; above one, the request has `batch`.
+            request: a request for JetStream's direct get.
+            max_messages: the most messages to return; if more than one, the request has `batch`.
 
         Raises NatsTimeout, NatsDisconnected.
         """
@@ -247,7 +258,7 @@ class NatsConnection:
         return [] if message is None else [message]
 
     async def last(self, stream: str, subject: str) -> StreamMessage | None:
-        """Return the last message of a subject; None if the stream's leader has none either.
+        """Return the last message of a subject; None if even the stream's leader has none.
 
         Raises NatsRefusal, NatsTimeout, NatsDisconnected.
         """
@@ -256,7 +267,7 @@ class NatsConnection:
         return await self.last_of_leader(stream, subject)
 
     async def last_of_leader(self, stream: str, subject: str) -> StreamMessage | None:
-        """Return the last message of a subject that the stream's leader has; None without one.
+        """Return the last message of a subject from the stream's leader; None without a message.
 
         Raises NatsRefusal, NatsTimeout, NatsDisconnected.
         """
@@ -276,7 +287,7 @@ class NatsConnection:
         return StreamMessage(message["seq"], message["subject"], body)
 
     async def _get_many(self, subject: str, body: bytes, max_messages: int) -> list[StreamMessage]:
-        """Return the messages that a copy sends for a request with `batch`."""
+        """Return the messages with which a copy responds to a request with `batch`."""
         inbox, messages = self.client.new_inbox(), list[StreamMessage]()
         subscription = await self.client.subscribe(inbox)
         try:
@@ -287,7 +298,7 @@ class NatsConnection:
                     break
                 messages += message
         except Error:
-            if not messages:  # otherwise return what has come: messages arrive in order
+            if not messages:  # otherwise return those that have arrived: they are in order
                 raise
         finally:
             await subscription.unsubscribe()
@@ -312,8 +323,8 @@ class NatsConnection:
         self.loop.close()
 
 
-# JetStream's "temporarily unavailable", and error codes under it that are final all the same: a
-# stream at its bound, and servers without space for it.
+# JetStream's status "temporarily unavailable", and error codes with this status that are final
+# nevertheless: a stream at its bound, and servers without space for a stream.
 _NOT_NOW, LOG_FULL, NO_ROOM = 503, 10077, 10047
 _FINAL = frozenset({LOG_FULL, NO_ROOM})
 _NO_MESSAGE = 10037
@@ -321,7 +332,7 @@ _NO_MESSAGE = 10037
 
 def _forbidden(client: Client, began: float, subject: str) -> str:
     """Return why the servers forbade a request that began at a time; "" if they did not."""
-    if not isinstance(client, PersistentClient):  # a test's
+    if not isinstance(client, PersistentClient):  # a client of a test
         return ""
     return client.forbidden_since(began, subject)
 
@@ -335,10 +346,10 @@ def _read_direct(reply: Msg) -> list[StreamMessage]:
 
 
 async def _cancel_others() -> None:
-    """Cancel the tasks that still run on the loop, such as watches.
+    """Cancel all other tasks on the loop, such as watches.
 
     The library waits by `asyncio.wait_for`, which on Python 3.11 swallows a cancellation that comes
-    just after what it waits for. So what goes on is cancelled again.
+    just after what it waits for. So tasks that go on are cancelled again.
     """
     while tasks := asyncio.all_tasks() - {asyncio.current_task()}:
         for task in tasks:

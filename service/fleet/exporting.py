@@ -3,8 +3,8 @@
     copy the snapshots -> read the log to its end -> write the rows
 
 The models may learn meanwhile: each is copied as it was when its log was read. Challengers are
-copied after their champion and cut where its copy ends. The rows keep their times, so a backup can
-be restored to any time.
+copied after their champion, up to the end of its copy. Rows keep their times, so a backup can be
+restored to any time.
 """
 
 import json
@@ -42,9 +42,9 @@ from wolfstream.service.storage.sqlite_file import SqliteFile
 from wolfstream.service.storage.sqlite_rows import LATER, SAMPLES, Row, answer_row, key_row, sealed
 from wolfstream.service.storage.term import Term
 
-# How often a model is copied anew because its leader has purged its log meanwhile.
+# Attempts to copy a model whose leader purges its log meanwhile.
 _ATTEMPTS = 3
-# How many rows one statement writes.
+# Number of rows that one statement writes.
 _ROWS = 256
 
 
@@ -52,7 +52,7 @@ def export_models(fleet: Fleet, data: Path) -> Iterator[MovedModel]:
     """Copy all models of a fleet into a data directory; yield each as soon as it exists there.
 
     Args:
-        fleet: to copy from.
+        fleet: the fleet to copy from.
         data: a directory that is missing or empty.
 
     Raises MoveError, StartupError, StorageFailed, OSError.
@@ -79,7 +79,7 @@ def back_up(fleet: Fleet, keys: ApiKeys, to: Path) -> list[Reach]:
     """Make a backup of all models of a fleet for `storage.restore`; return their reaches.
 
     Args:
-        fleet: to back up.
+        fleet: the fleet to back up.
         keys: its API keys.
         to: a directory that is missing or empty.
 
@@ -99,7 +99,7 @@ def back_up(fleet: Fleet, keys: ApiKeys, to: Path) -> list[Reach]:
 
 
 class _Export(NamedTuple):
-    """What models are copied from, and into."""
+    """The source and the targets of copies."""
 
     fleet: Fleet
     file: SqliteFile
@@ -111,7 +111,7 @@ class _ModelCopy(NamedTuple):
     """The copy of a model in the data directory."""
 
     term: Term
-    begin: int | None  # sequence after which its samples begin
+    begin: int | None  # sequence just before its first sample; None without samples
     end: int  # sequence of its last sample
     rollbacks: list[Rollback]  # newest first
 
@@ -148,11 +148,11 @@ def _export_together(
 def _export(
     export: _Export, model: CatalogueEntry, created: int, champion: _ModelCopy | None = None
 ) -> _ModelCopy | None:
-    """Copy a model; return None if it has to be copied anew.
+    """Copy a model; return None if it has to be copied again.
 
     Args:
-        export: from where to where.
-        model: to copy.
+        export: the source and the targets.
+        model: the model to copy.
         created: when it was created, in milliseconds since 1970.
         champion: the copy of its champion, if it has one.
     """
@@ -160,7 +160,7 @@ def _export(
     creating = export.catalogue.creating(
         model.name, model.spec, model.epoch, follows, created=created
     )
-    with creating as term, suppress(LogGap):  # purged while it was read
+    with creating as term, suppress(LogGap):  # the log was purged while it was read
         copy = _copy_model(export, model.number, term, champion)
         if copy is not None:
             return copy
@@ -175,9 +175,9 @@ def _copy_model(
     """Copy a model's states and log; return None if they do not fit together.
 
     Args:
-        export: from where to where.
-        model: its number in the fleet.
-        term: of the copy, whose model does not exist yet.
+        export: the source and the targets.
+        model: the model's number in the fleet.
+        term: the term of the copy, which does not exist yet.
         champion: the copy of its champion, if it has one.
 
     Raises LogGap.
@@ -204,13 +204,13 @@ def _copy_model(
 
 
 def _is_complete(bases: list[int], begin: int | None, log: JetStreamLog | None) -> bool:
-    """Return whether one of the states and the samples after it give the whole model.
+    """Return whether one of the states, with the samples after it, gives the whole model.
 
     Args:
         bases: sequences of the states.
-        begin: sequence after which the samples begin; None without samples.
-        log: of a model that is no challenger, which starts empty unless it was uploaded; None for
-            a challenger.
+        begin: sequence just before the first sample; None without samples.
+        log: the model's log; None for a challenger, which always needs a state. Other models start
+            empty unless they were uploaded.
     """
     if log is None:
         return any(begin is None or begin <= base for base in bases)
@@ -218,7 +218,7 @@ def _is_complete(bases: list[int], begin: int | None, log: JetStreamLog | None) 
 
 
 def _exchanged_since(champion: _ModelCopy, rollbacks: list[Rollback]) -> bool:
-    """Return whether a challenger was exchanged with its champion after that was copied."""
+    """Return whether a challenger was exchanged with its champion after the champion was copied."""
     copied = {rollback.description["at"] for rollback in champion.rollbacks}
     exchanges = [
         rollback.description["at"] for rollback in rollbacks if "of" in rollback.description
@@ -247,7 +247,7 @@ def _copy_snapshots(
 def _copy_pinned(
     rollbacks: list[Rollback], fleet: Fleet, model: int, files: SnapshotFiles, number: int
 ) -> set[str]:
-    """Copy the states that rollbacks pinned, except those that are gone; return their digests."""
+    """Copy the states that rollbacks pinned, if they still exist; return the digests of these."""
     copied = set[str]()
     for rollback in rollbacks:
         with suppress(DamagedSnapshot):
@@ -267,9 +267,9 @@ def _write(
     """Write the rows of a log.
 
     Args:
-        file: to write.
-        number: of the copy.
-        log: to copy.
+        file: the database to write to.
+        number: the number of the copy.
+        log: the log to copy.
         until: last sequence to copy; None for all.
         pinned: digests of the states that were copied; rollbacks to others are left out.
     """
@@ -304,7 +304,7 @@ def _row(number: int, place: int, row: LogRow) -> Row:
     kind, sequence, time, samples, block, head, threads, record = row
     if kind == "rollback":
         fields: dict[str, Any] = json.loads(record)
-        del fields["learned"]  # it only says which keys are void, and these are not copied
+        del fields["learned"]  # only determines which keys are void, and those are not copied
         record = json.dumps(fields).encode()
     return Row(number, sequence, place, kind, time, samples, block, head, threads, record)
 

@@ -1,4 +1,4 @@
-"""The models of a fleet, as a replica last read them in the catalogue."""
+"""The models of a fleet, as a replica has last read them from the catalogue."""
 
 from collections.abc import Mapping, Sequence
 from datetime import datetime
@@ -20,8 +20,8 @@ def fleet_models(revision: int, created: Sequence[tuple[CatalogueEntry, datetime
     """Return the models of a revision.
 
     Args:
-        revision: of the catalogue.
-        created: each model and when it was created, in any order.
+        revision: the catalogue's revision.
+        created: (model, when it was created) of each model, in any order.
     """
     created = sorted(created, key=lambda pair: pair[0].number)
     names = {entry.number: entry.name for entry, _ in created}

@@ -1,6 +1,6 @@
-"""Warnings about NATS servers that acknowledge messages before they flush them to disk.
+"""Warns of NATS servers that acknowledge messages before they flush them to disk.
 
-Only the monitoring port of a server shows this setting.
+Only a server's monitoring port shows this setting.
 """
 
 import logging

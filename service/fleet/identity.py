@@ -34,7 +34,7 @@ async def _read_or_create(connection: NatsConnection) -> str:
             if (message := await connection.last_of_leader(stream, subject)) is not None:
                 return message.body.decode()
             await create_entry(connection, MODELS_BUCKET, _KEY, name.encode())
-        except EntryTaken:  # another replica was quicker: read its name
+        except EntryTaken:  # another replica has created the name meanwhile: read it
             continue
         except (NatsRefusal, NatsTimeout):
             if time.monotonic() > deadline:

@@ -45,17 +45,17 @@ class MovedModel(NamedTuple):
 
     model: str
     sequence: int  # of its last sample
-    before: bool = False  # whether an earlier import, which failed later, has moved it
+    before: bool = False  # whether an earlier import that failed had copied it already
 
 
 def import_models(data: Path, fleet: Fleet, keys: ApiKeys) -> Iterator[MovedModel]:
     """Copy all models of a data directory into a fleet; yield each as soon as it exists there.
 
-    Models that an earlier import has copied before it failed stay as they are.
+    Models that an earlier, failed import has copied stay as they are.
 
     Args:
-        data: the data directory, on which no server may run. It is not changed.
-        fleet: to copy into.
+        data: the data directory, which no server may be using. It is not changed.
+        fleet: the fleet to copy into.
         keys: the fleet's API keys. If there are none, those of the directory are copied.
 
     Raises MoveError, StartupError, StorageFailed, KeysError.
@@ -93,10 +93,10 @@ def import_models(data: Path, fleet: Fleet, keys: ApiKeys) -> Iterator[MovedMode
 def _imported_before(
     models: Sequence[CatalogueEntry], source: Storage, data: Path, fleet: Fleet
 ) -> dict[str, tuple[int, MovedModel]]:
-    """Return name -> (number in the fleet, model) of what an earlier import has copied.
+    """Return name -> (number in the fleet, model) of the models that an earlier import has copied.
 
     Copies are recognised by their first epoch. Raises MoveError if nothing is left to copy, or if
-    a model of the same name in the fleet is another one or has learned less.
+    the fleet has a different model of the same name, or a copy that has learned less.
     """
     in_fleet = {entry.name: entry for entry in fleet.storage.catalogue.models()}
     pairs = [(model, in_fleet[model.name]) for model in models if model.name in in_fleet]
@@ -139,18 +139,18 @@ def _import(
     file: SqliteFile,
     fleet: Fleet,
 ) -> tuple[int, MovedModel]:
-    """Copy one model; return its number in the fleet.
+    """Copy one model; return (number in the fleet, model).
 
     Args:
-        model: to copy.
+        model: the model to copy.
         follows: number of its champion in the fleet, if any.
         data: the data directory.
         source: its storage.
         file: its database.
-        fleet: to copy into.
+        fleet: the fleet to copy into.
     """
     begin = source.journal.reader(model.number).begin()
-    if begin is None:  # the log has no samples: they would come after the last snapshot
+    if begin is None:  # the log has no samples yet: the next follows the last snapshot
         begin = _end(model, source, data)
     creating = fleet.catalogue.creating(model.name, model.spec, model.epoch, follows, begin)
     with creating as term:
@@ -174,7 +174,7 @@ def _copy(
         fleet.snapshots.save(number, snapshots.load(model.number, sequence))
     rollbacks = source.journal.reader(model.number).rollbacks()
     for rollback in rollbacks:
-        # Only the last rollback's state is needed; those of older ones may be gone.
+        # Only the state of the last rollback is needed; older ones may be missing.
         with nullcontext() if rollback is rollbacks[0] else suppress(DamagedSnapshot):
             content = snapshots.pinned_content(model.number, rollback.digest)
             fleet.snapshots.pin(number, content, rollback.digest)
@@ -183,7 +183,7 @@ def _copy(
 
 
 def _rows(model: CatalogueEntry, file: SqliteFile) -> Iterator[LogRow]:
-    """Yield a model's rows of the journal in order."""
+    """Yield the rows of a model's log, in order. Raises MoveError."""
     with file.reading():
         for values in file.db.execute(
             "SELECT * FROM log WHERE model = ? ORDER BY sequence, place", (model.number,)
@@ -196,7 +196,7 @@ def _rows(model: CatalogueEntry, file: SqliteFile) -> Iterator[LogRow]:
                     "save two snapshots of the model"
                 )
             record = row.record
-            if row.kind == "rollback":  # SQLite deletes the keys that it makes void
+            if row.kind == "rollback":  # in SQLite, void keys are deleted at once
                 record = json.dumps({**json.loads(record), "learned": row.sequence}).encode()
             yield LogRow(
                 row.kind,
@@ -211,7 +211,7 @@ def _rows(model: CatalogueEntry, file: SqliteFile) -> Iterator[LogRow]:
 
 
 def _commits(rows: Iterator[LogRow]) -> Iterator[list[LogRow]]:
-    """Yield lists of rows to write in one commit; rows of one sequence stay together."""
+    """Yield lists of rows, one for each commit; rows of the same sequence stay together."""
     commit, n_bytes = list[LogRow](), 0
     for _, group in groupby(rows, lambda row: row.sequence):
         same_sequence = list(group)

@@ -1,8 +1,8 @@
 """The catalogue of a fleet: a bucket with an entry for each model, which every replica watches.
 
-The number of a model is a revision of the bucket, so no number is given twice. It also determines
-the stream of the model's log. A challenger gets a number with the stream of its champion's log,
-because one batch of one stream has to store a commit for both.
+A model's number is a revision of the bucket, so no number is used twice. It also determines the
+stream of the model's log. A challenger gets a number for which this is the stream of its champion's
+log, because one batch, which belongs to one stream, has to store a commit for both.
 """
 
 import asyncio
@@ -47,19 +47,19 @@ _SECONDS = 15.0
 # The key whose revisions are the numbers of models, and the prefix of the models' keys.
 _NUMBER, _MODEL = "number", "model."
 _STREAM = f"KV_{MODELS_BUCKET}"
-# Names of models. Anybody may ask for any name, and without this check some other text could give a
-# subject that matches a model's.
+# Names of models. Clients may ask for any name; without this check, some texts would become
+# subjects that match those of models.
 _NAME = re.compile(r"[A-Za-z0-9._-]{1,63}")
 # JetStream's error code: the last message of the subject is not the expected one.
 _WRONG_LAST_SEQUENCE = 10071
-# How long the watch may be silent before the entries are read.
+# How long the watch may be silent before the catalogue is checked for missed changes.
 _SILENT_SECONDS = 2.0
-# After this time a copy of the bucket that lags is read again.
+# Pause before a lagging copy of the bucket is read again.
 _PAUSE_SECONDS = 0.05
 
 
 def subject_token(name: str) -> str:
-    """Return a model's name as a token of a subject, which may have no dots.
+    """Return a model's name as a token of a subject, which must not have dots.
 
     Different names have different tokens, because no name contains `=`.
     """
@@ -70,9 +70,9 @@ class JetStreamCatalogue:
     """`storage.catalogue.Catalogue` in a bucket; any thread may use it.
 
     Attributes:
-        names: of all models, oldest first, as last read.
-        champions: challenger -> champion by name, as last read.
-        numbers: of all models, as last read.
+        names: names of all models, oldest first, as last read.
+        champions: name of a challenger -> name of its champion, as last read.
+        numbers: numbers of all models, as last read.
     """
 
     def __init__(self, connection: NatsConnection, journal: JetStreamJournal) -> None:
@@ -87,7 +87,7 @@ class JetStreamCatalogue:
         self._models = NO_MODELS  # as last read; replaced, never changed
 
     def watch(self) -> None:
-        """Read the catalogue now, and each change from now on. Raises StartupError."""
+        """Read the catalogue now, and all changes from now on. Raises StartupError."""
         self.created()
         asyncio.run_coroutine_threadsafe(self._watch(), self._nats.loop)
 
@@ -97,7 +97,7 @@ class JetStreamCatalogue:
         )
 
     def _take(self, entry: KeyValue.Entry) -> None:
-        """Apply one change, unless it was read before."""
+        """Apply a change, unless it has been read before."""
         if (revision := entry.revision or 0) > self._models.revision:
             others = [pair for pair in self._models.created if _key(pair[0].name) != entry.key]
             self._models = fleet_models(revision, [*others, *_model_in(entry)])
@@ -114,7 +114,7 @@ class JetStreamCatalogue:
 
     @property
     def champions(self) -> Mapping[str, str]:
-        """Challenger -> champion by name, as last read."""
+        """Name of a challenger -> name of its champion, as last read."""
         return self._models.champions
 
     @property
@@ -140,22 +140,22 @@ class JetStreamCatalogue:
     async def _refresh(self) -> FleetModels:
         """Return all models; read them again only if the bucket's leader has a later revision.
 
-        The leader is asked, because a copy may lag behind what was written here.
+        A copy of the bucket may not have what this replica has written yet.
         """
         last = await self._nats.last_of_leader(_STREAM, f"$KV.{MODELS_BUCKET}.{_MODEL}>")
         while last is not None and last.sequence > self._models.revision:
             models = await self._read_all()
-            if last.sequence > models.revision:  # of a copy that lags, or only some of the entries
+            if last.sequence > models.revision:  # a lagging copy, or only some of the entries
                 await asyncio.sleep(_PAUSE_SECONDS)
             elif models.revision > self._models.revision:
                 self._models = models
         return self._models
 
     async def _read_all(self) -> FleetModels:
-        """Return the models as a copy of the bucket has them, or only some of them.
+        """Return the models in a copy of the bucket, perhaps only some of them.
 
-        The client may report the end of the entries too early: it trusts the server's count of
-        pending entries, which excludes those that were sent but not yet read.
+        The client may report the end of the entries too early: it relies on the server's count of
+        pending entries, which excludes entries that were sent but not read yet.
         """
         models, revision = list[tuple[CatalogueEntry, Any]](), 0
         async with watching(self._bucket, f"{_MODEL}>") as watcher:
@@ -167,9 +167,10 @@ class JetStreamCatalogue:
         return fleet_models(revision, models)
 
     def find(self, name: str) -> CatalogueEntry | None:
-        """Return the model of a name; None if there is none.
+        """Return the model with a name; None if there is none.
 
-        The bucket's leader is asked: a copy may still have a model that was just deleted.
+        It asks the bucket's leader: a copy may still have a model that was just deleted. Raises
+        StorageFailed.
         """
         entry = self._entry(name)
         return None if entry is None else entry[0]
@@ -199,8 +200,8 @@ class JetStreamCatalogue:
     ) -> Iterator[Term]:
         """Create a model that exists once the block ends; see `Catalogue.creating`.
 
-        Its log has a first row before that. So an append after message 0 can never succeed by
-        accident, as it could in an empty log or in one that was purged completely.
+        The first row of its log is written before that. So an append that expects no earlier
+        message never succeeds by accident, as it could if the log were empty or purged completely.
         """
         if self.find(name) is not None:
             raise NameTaken(f"the fleet has a model {name!r} already")
@@ -238,11 +239,12 @@ class JetStreamCatalogue:
             # The entry may exist, or may still be written.
             if not self._has(entry):
                 raise InDoubt(
-                    f"the catalogue has not answered: {error}; look at the model before you go on"
+                    f"the catalogue has not answered: {error}; check whether the model exists "
+                    "before you continue"
                 ) from None
 
     def _has(self, entry: CatalogueEntry) -> bool:
-        """Return whether the bucket has an entry; False also if that cannot be known now."""
+        """Return whether the bucket has an entry; also False if that cannot be determined now."""
         try:
             return self.find(entry.name) == entry
         except StorageFailed:
@@ -251,7 +253,8 @@ class JetStreamCatalogue:
     def delete(self, term: Term) -> None:
         """Write the end of the log, then delete the model's entry, log and snapshots.
 
-        If another replica has written meanwhile, the log refuses its end, and the model stays.
+        If another replica has written to the log meanwhile, nothing is deleted. Raises NotLeader
+        then, and StorageFailed or InDoubt for other failures.
         """
         assert isinstance(term, JetStreamTerm)
         term.write_deletion()
@@ -264,11 +267,11 @@ class JetStreamCatalogue:
             self.finish_deletion(entry)
         except InDoubt:
             raise
-        except StorageFailed as error:  # but the log already ends with the deletion
+        except StorageFailed as error:  # the log already ends with the deletion
             raise InDoubt(f"{error.detail}; the model is deleted once it can be read") from None
 
     def _models_in_doubt(self) -> list[CatalogueEntry]:
-        """Return all models. Raises InDoubt: the deletion under way is already in the log."""
+        """Return all models. Raises InDoubt: the log already ends with the deletion."""
         try:
             return self.models()
         except StartupError as error:
@@ -277,8 +280,8 @@ class JetStreamCatalogue:
     def finish_deletion(self, entry: CatalogueEntry) -> None:
         """Delete the entry, log and snapshots of a model whose log ends with its deletion.
 
-        The entry is deleted only at the revision that was read: another model of the same name may
-        have been created since.
+        The entry is deleted only at the revision that was read, because another model of the same
+        name may have been created since. Raises StorageFailed, InDoubt.
         """
         present = self._entry(entry.name)
         if present is not None and present[0].number == entry.number:
@@ -291,19 +294,19 @@ class JetStreamCatalogue:
                         f"the catalogue could not be written: {error}; the model learns nothing "
                         "more, and is deleted once the catalogue answers"
                     ) from None
-                # Another replica was quicker.
+                # Another replica has deleted the entry meanwhile.
         self.discard(entry.number)
 
     def discard(self, model: int) -> None:
         """Purge the log and snapshots of a model without an entry; a failure is logged.
 
-        It may happen at any time, since no other model ever has this number.
+        This is right at any time, because no other model ever has this number.
         """
         for stream, subject in (log_location(model), (STATES, states_subject(model, ">"))):
             try:
                 work = self._nats.call(f"STREAM.PURGE.{stream}", {"filter": subject})
                 self._nats.run(work, _SECONDS)
-            except (NatsRefusal, NatsTimeout) as error:  # it only takes space
+            except (NatsRefusal, NatsTimeout) as error:  # the messages only take space
                 logger.warning(
                     "messages of a deleted model not purged: stream=%s model=%d error=%s",
                     *(stream, model, error),
@@ -315,7 +318,7 @@ def _key(name: str) -> str:
 
 
 def _model_in(entry: KeyValue.Entry) -> list[tuple[CatalogueEntry, Any]]:
-    """Return [(model, when it was created)] of an entry; empty for a deletion."""
+    """Return [(model, when it was created)] for an entry; an empty list for a deletion."""
     return [(_read(entry.value), entry.created)] if entry.operation is None else []
 
 

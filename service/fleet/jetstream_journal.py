@@ -1,4 +1,4 @@
-"""The journal of a fleet: a commit of several terms becomes one commit in the log of each."""
+"""The journal of a fleet: a commit for several models becomes one commit in the log of each."""
 
 from collections.abc import Callable, Mapping
 from contextlib import suppress
@@ -17,9 +17,9 @@ from wolfstream.service.storage.log import LogGap
 from wolfstream.service.storage.replay_marks import ReplayMarks
 from wolfstream.service.storage.term import Part, Term
 
-# Longer than the time limits of an append.
+# Longer than the timeouts of an append.
 _SECONDS = 60.0
-# How often a log is read from its beginning if it is purged meanwhile.
+# Attempts to read a log from its beginning, if it is purged meanwhile.
 _ATTEMPTS = 5
 
 
@@ -27,7 +27,7 @@ class JetStreamJournal:
     """`storage.journal.Journal` in streams. Each log and each term is used by one thread at a time.
 
     Attributes:
-        name: what messages call it.
+        name: name of the journal in messages.
         replays: this replica's own marks of replays.
     """
 
@@ -50,15 +50,15 @@ class JetStreamJournal:
         self.replays.close()
 
     def damage(self) -> list[str]:
-        """Return nothing: the servers check their files, and messages are checked when read."""
+        """Return no damage: the servers check their files, and messages are checked when read."""
         return []
 
     def reader(self, model: int) -> JetStreamLog:
-        """Return a reader of a model's log that has read all that a copy of the stream has."""
+        """Return a reader of a model's log that has read everything in a copy of the stream."""
         return self._read_from_start(model, JetStreamLog.read_on)
 
     def whole_log(self, model: int) -> JetStreamLog:
-        """Return a reader of a model's log that has read all that the stream's leader has."""
+        """Return a reader of a model's log that has read everything in the leader of the stream."""
         return self._read_from_start(model, JetStreamLog.read_all)
 
     def _read_from_start(self, model: int, read: Callable[[JetStreamLog], None]) -> JetStreamLog:
@@ -82,7 +82,7 @@ class JetStreamJournal:
     def append(
         self, parts: Mapping[Term, Part], timeout: float | None = None
     ) -> dict[Term, StorageFailed]:
-        """Write a commit for each term, all at the same time; see `Journal.append`."""
+        """Write a commit for each term, all concurrently; see `Journal.append`."""
         by_term = cast(Mapping[JetStreamTerm, Part], parts)
         failures = dict[Term, StorageFailed](self._commits.begin(by_term).items())
         begun = [term for term in by_term if term not in failures]

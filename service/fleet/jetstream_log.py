@@ -1,7 +1,7 @@
 """One model's log in a stream: its chain of commits, their index, and the archive of its keys.
 
-A `JetStreamLog` reads. Once a term has begun on it, the log belongs to this term, and no longer
-reads what others write: what comes after a term's own end is for its successor.
+A `JetStreamLog` reads. Once a term has begun on it, the object belongs to this term, and no longer
+reads what others write: commits after the term's own end are read by its successor.
 """
 
 import json
@@ -20,12 +20,12 @@ from wolfstream.service.storage.journal import LogDeleted
 from wolfstream.service.storage.log import LogGap
 from wolfstream.service.storage.term import Term, TermState, split_blocks
 
-# How long an append is sent again before it is in doubt, and how long the caller waits for it.
+# How long an append is retried before it is in doubt, and how long the caller waits for it.
 RETRY_SECONDS, SECONDS = 10.0, 60.0
-# How long a term tries to read its own log. Challengers make it do so on the thread that learns for
-# all models, so this is short.
+# Timeout of reads of a term's own log. It is short because challengers need such reads on the
+# thread that learns for all models.
 _OWN_READ_SECONDS = 1.0
-# How many keys one commit copies to the archive.
+# Number of keys that one commit copies to the archive.
 _KEYS_PER_COMMIT = 1000
 
 
@@ -34,11 +34,11 @@ class JetStreamLog:
 
     Attributes:
         model: the number of the model.
-        name: what messages call the log.
+        name: name of the log in messages.
         chain: its commits.
         archive: its archived keys.
-        index: of all that was read or written of the chain and the archive.
-        term: to which the log belongs; None while it is only read.
+        index: index of everything that was read or written in the chain and the archive.
+        term: the term that it belongs to; None while it is only read.
     """
 
     def __init__(
@@ -49,7 +49,8 @@ class JetStreamLog:
         Args:
             nats: the connection.
             model: the number of the model.
-            make_term: makes the term of a log and a writer, once the term's first row is stored.
+            make_term: returns a new term, for this log and the name of its writer; called once the
+                term's first row is stored.
         """
         self._nats, self.model, self._make_term = nats, model, make_term
         self.index = LogIndex(model)
@@ -62,7 +63,7 @@ class JetStreamLog:
 
     @property
     def faults(self) -> list[str]:
-        """What a sound log cannot contain, a sentence each."""
+        """Faults that a sound log cannot have, one sentence each."""
         return self.index.faults
 
     @property
@@ -72,11 +73,11 @@ class JetStreamLog:
 
     @property
     def n_rollbacks(self) -> int:
-        """How many rollbacks were read, including those that are no longer needed."""
+        """The number of rollbacks that were read, including those that are no longer needed."""
         return self.index.n_rollbacks
 
     def read_on(self) -> None:
-        """Read what was appended since the last read; a term's own log never grows by this."""
+        """Read what was appended since the last read; do nothing once a term has begun."""
         if self.term is not None:
             return
         if not self.chain.last:
@@ -86,7 +87,7 @@ class JetStreamLog:
         self._read_archive(self.index.archive_end)
 
     def read_all(self) -> None:
-        """Read all that the stream's leader has by now."""
+        """Read everything that the stream's leader has."""
         self.read_on()
         self.chain.read_all()
         self.chain.floor = self.index.floor
@@ -124,7 +125,7 @@ class JetStreamLog:
         yield from void_at
 
     def _commits(self, after: int) -> Iterator[Commit]:
-        """Yield the commits after a message, up to the term's own end. Raises StorageFailed."""
+        """Yield the commits after a message; in a term, up to its end. Raises StorageFailed."""
         if self.term is None:
             yield from self.chain.read(after)
             return
@@ -133,7 +134,7 @@ class JetStreamLog:
         yield from self.chain.read(after, _OWN_READ_SECONDS, self.chain.last)
 
     def begin(self) -> int | None:
-        """Return the sequence after which the entries begin; None if there are none."""
+        """Return the sequence just before the first sample; None without samples."""
         return self.index.begin()
 
     def end(self) -> int:
@@ -167,7 +168,7 @@ class JetStreamLog:
             yield sequence, key.request.key
 
     def sizes(self, above: int) -> Iterator[tuple[int, int]]:
-        """Yield (sequence, bytes) of each stored response above a size, oldest first."""
+        """Yield (sequence, size in bytes) of each stored response above a size, oldest first."""
         for sequence, key in sorted(self.index.keys.items()):
             if key.n_bytes > above:
                 yield sequence, key.n_bytes
@@ -224,7 +225,14 @@ class JetStreamLog:
             self.archive.append(rows)
 
     def begin_term(self, sequence: int, epoch: str | None = None) -> Term:
-        """Write that an epoch begins, directly after what was read; return the term."""
+        """Begin a term: write the row of a new epoch, directly after the last row that was read.
+
+        Args:
+            sequence: sequence up to which the caller has learned.
+            epoch: the new epoch, which is required here.
+
+        Raises LogDeleted, NotLeader, StorageFailed, InDoubt.
+        """
         assert epoch is not None, "another replica may write: a term needs an epoch"
         if self.deleted:
             raise LogDeleted(f"the {self.name} says that its model was deleted")
@@ -239,6 +247,10 @@ class JetStreamLog:
 
     def begin_new(self, sequence: int, epoch: str) -> Term:
         """Write the first row of a new model's log; return the term.
+
+        Args:
+            sequence: sequence of the model when it is created.
+            epoch: its epoch.
 
         Raises StorageFailed, InDoubt, NotLeader.
         """

@@ -1,7 +1,7 @@
-"""The snapshots of a fleet: messages with chunks of their bytes, then a manifest.
+"""The snapshots of a fleet: messages with chunks of a snapshot's bytes, then a manifest.
 
-A snapshot exists once its manifest is stored. Chunks without a manifest are from an interrupted
-save.
+A snapshot exists once its manifest is stored. Chunks without a manifest are left over from an
+interrupted save.
 """
 
 import asyncio
@@ -38,12 +38,12 @@ from wolfstream.service.storage.snapshots import (
 T = TypeVar("T")
 
 _SECONDS = 600.0
-# How long a missing chunk is tried again, and the time between two attempts.
+# How long to try to read a missing chunk, and the time between two attempts.
 _CHUNK_SECONDS, _PAUSE_SECONDS = 10.0, 0.05
-# How many chunks are sent or read at the same time.
-_AT_A_TIME = 8
+# Number of chunks that are sent or read concurrently.
+_CONCURRENT_CHUNKS = 8
 _HEADER_BYTES = 2048
-# A larger plain part is not repeated in the manifest.
+# A manifest repeats the plain part of its snapshot only up to this size.
 _MAX_PLAIN_BYTES = 256 << 10
 
 
@@ -69,7 +69,7 @@ class JetStreamSnapshots:
 
         Args:
             nats: the connection.
-            kept: how many snapshots of each model are kept; `save` deletes the oldest.
+            kept: number of snapshots of each model that are kept; `save` deletes the oldest.
         """
         self._nats, self._kept = nats, kept
 
@@ -125,7 +125,13 @@ class JetStreamSnapshots:
             self._purge(subject)
 
     def pin(self, model: int, content: bytes, name: str | None = None) -> str:
-        """Store the bytes of a snapshot, durable on return; return their name."""
+        """Pin the bytes of a snapshot, durable on return; return the name of the pinned state.
+
+        Args:
+            model: number of the model.
+            content: the bytes.
+            name: the name; None makes a new one.
+        """
         name = new_pinned_name(content) if name is None else name
         self._put(model, ("pinned", name), content, b"")
         return name
@@ -157,20 +163,20 @@ class JetStreamSnapshots:
         self._purge(states_subject(model, ">"))
 
     def set_others_aside(self, models: set[int]) -> None:
-        """Do nothing: a new model has a number that no model had before."""
+        """Do nothing: a new model gets a number that no model has had before."""
 
     def _listed(self, model: int, kind: str) -> list[str]:
-        """Return the last token of each subject of a kind: sequences or names."""
+        """Return the last tokens of all subjects of a kind: sequences or names."""
         request = {"subjects_filter": states_subject(model, kind, "*")}
         info = self._call(lambda: self._nats.call(f"STREAM.INFO.{STATES}", request))
         return [name.rpartition(".")[2] for name in info["state"].get("subjects") or {}]
 
     def _put(self, model: int, at: tuple[str, object], content: bytes, plain: bytes) -> None:
-        """Store chunks and a manifest, which replaces an earlier one of the subject.
+        """Store chunks and a manifest, which replaces an earlier one of the same subject.
 
         Args:
             model: number of the model.
-            at: the rest of the subject.
+            at: the last two tokens of the subject.
             content: the bytes of the snapshot.
             plain: its plain part in JSON, for the manifest.
         """
@@ -196,17 +202,18 @@ class JetStreamSnapshots:
             self._delete_chunks(model, _read_manifest(before.body).chunks)
 
     def _store_manifest(self, subject: str, manifest: _Manifest, after: int) -> None:
-        """Store a snapshot's manifest, after which the snapshot exists.
+        """Store a snapshot's manifest; from then on the snapshot exists.
 
-        Raises _NotStored if it certainly is not stored. Any other OSError means that it may be
-        stored, now or later: then its chunks must stay, or it would replace a complete snapshot by
-        one without chunks. It names the message that it replaces, so a late one never replaces a
-        newer snapshot.
+        It names the message that it replaces, so a delayed manifest never replaces a newer one.
 
         Args:
-            subject: of the snapshot.
-            manifest: to store.
+            subject: subject of the snapshot.
+            manifest: the manifest.
             after: the subject's last message; 0 if there is none.
+
+        Raises _NotStored if it is certainly not stored. Any other OSError means that it may be
+        stored, now or later. Then its chunks must not be deleted: it could replace a complete
+        snapshot by one without chunks.
         """
         body, headers = msgpack.packb(manifest), {EXPECTED: str(after)}
         try:
@@ -219,11 +226,11 @@ class JetStreamSnapshots:
                 raise
 
     async def _put_chunks(self, subject: str, chunks: list[bytes]) -> None:
-        for start in range(0, len(chunks), _AT_A_TIME):
+        for start in range(0, len(chunks), _CONCURRENT_CHUNKS):
             await asyncio.gather(
                 *(
                     self._nats.ask(f"{subject}.{start + i}", chunk)
-                    for i, chunk in enumerate(chunks[start : start + _AT_A_TIME])
+                    for i, chunk in enumerate(chunks[start : start + _CONCURRENT_CHUNKS])
                 )
             )
 
@@ -241,13 +248,13 @@ class JetStreamSnapshots:
 
     async def _get_chunks(self, subject: str, n_chunks: int) -> list[bytes]:
         chunks = list[bytes]()
-        for start in range(0, n_chunks, _AT_A_TIME):
-            numbers = range(start, min(n_chunks, start + _AT_A_TIME))
+        for start in range(0, n_chunks, _CONCURRENT_CHUNKS):
+            numbers = range(start, min(n_chunks, start + _CONCURRENT_CHUNKS))
             chunks += await asyncio.gather(*(self._get_chunk(f"{subject}.{i}") for i in numbers))
         return chunks
 
     async def _get_chunk(self, subject: str) -> bytes:
-        """Return a chunk, which a lagging copy of the stream may not have yet."""
+        """Return a chunk; wait for it if a lagging copy of the stream does not have it yet."""
         deadline = time.monotonic() + _CHUNK_SECONDS
         while not (messages := await self._nats.get(STATES, {"last_by_subj": subject})):
             if time.monotonic() > deadline:

@@ -1,12 +1,12 @@
-"""A replica's term in the log of one model: until it is over, no other replica writes there.
+"""A replica's term in the log of one model: until it ends, no other replica writes to the log.
 
-A row begins the term, directly after what the replica had read. Another replica can begin a term
-only with a row of its own. From then on the log refuses everything of this one, because the last
-message that it names is no longer the last.
+A term begins with a row that is written directly after the last row that the replica has read.
+Another replica begins its own term with such a row. From then on, the log refuses all commits of
+this term, because each names an expected last message, which is no longer the last one.
 
-Deletions go through the log, too: a row says what will be deleted, and the deletion follows once
-the row is stored. What the row names is never needed again, so the deletion is right however late
-it comes: messages are purged by sequence, and states by names that are never used again.
+Deletions are logged as well: a row says what will be deleted, and the deletion follows once the row
+is stored. Nothing that the row names is ever needed again, so the deletion is right at any later
+time: messages are purged by sequence, and states by names that are never used again.
 """
 
 import json
@@ -53,17 +53,17 @@ class JetStreamTerm(Term):
         Args:
             nats: the connection.
             high_water: the replica's own marks of what was durable.
-            log: which has read that row last.
-            writer: which all commits of the term have in common.
+            log: the log, whose last read row is the one that begins the term.
+            writer: the writer's name, the same for all commits of the term.
         """
         super().__init__(log, log.chain.last)
         self._nats, self._writer, self._high_water = nats, writer, high_water
         # The commit in doubt, as it was sent.
         self._sent: PlannedCommit | None = None
-        # An empty commit that is sent in its place, and the result of sending it.
+        # An empty commit to take the place of the one in doubt, and the result of sending it.
         self._fence: PlannedCommit | None = None
         self._resolving: Future[int] | None = None
-        # Number of a predicted row; none up to it waits for a label.
+        # Number of a predicted row; no row up to this one waits for a label.
         self._left = 0
 
     # ------------------------------------------------------------------ commits of several terms
@@ -77,20 +77,25 @@ class JetStreamTerm(Term):
         return self.log.chain.plan(self._writer, rows)
 
     def stored(self, planned: PlannedCommit, first: int) -> None:
-        """Take a commit that was stored, with its first message."""
+        """Add a commit that was stored.
+
+        Args:
+            planned: the commit.
+            first: its first message.
+        """
         self.log.chain.take_stored(planned, first)
         self.finish()
 
     def failed(self, planned: PlannedCommit, part: Part | None, error: Exception) -> StorageFailed:
-        """Take the failure of a commit; return the error for clients.
+        """Handle the failure of a commit; return the error for clients.
 
-        A doubt about entries lasts until it is resolved, because they can be replayed. A doubt
-        about anything else ends the term: what the commit would have changed was not applied.
+        A commit with entries may stay in doubt until that is resolved, because its entries can be
+        replayed. A doubt about any other commit ends the term: its change was not applied here.
 
         Args:
             planned: the commit.
             part: its content; None for a commit without entries.
-            error: that sending it raised.
+            error: the error that was raised when it was sent.
         """
         if isinstance(error, PlaceTaken):
             self.end()
@@ -111,14 +116,15 @@ class JetStreamTerm(Term):
         return error
 
     def _is_stored(self, part: Part) -> bool:
-        """Wait a moment for proof, which is sought in the background between two calls.
+        """Wait a moment for proof of whether the commit in doubt is stored.
 
-        An empty commit is sent to the place of the one in doubt. If it is stored, the other never
-        can be. If it is refused, the message in its place is the proof.
+        An empty commit is sent to take its place; sending continues in the background between
+        calls. If the empty commit is stored, the other one never can be. If it is refused, the
+        message in its place is the proof.
         """
         if self._fence is None:
             self._fence = self.log.chain.plan(self._writer, [])
-        if self._resolving is None:  # `sent`: an earlier attempt may have stored the fence
+        if self._resolving is None:  # `sent=True`: an earlier attempt may have stored the fence
             work = store(self._nats, [self._fence], _RESOLVE_SECONDS, sent=True)
             self._resolving = self._nats.begin(work)
         fence, resolving = self._fence, self._resolving
@@ -141,7 +147,7 @@ class JetStreamTerm(Term):
         return False
 
     def _take_doubtful(self, present: PlaceTaken, part: Part) -> bool:
-        """Take the commit in doubt, which is in the place. Raises NotLeader for any other one."""
+        """Add the commit in doubt, which is stored. Raises NotLeader if it is another commit."""
         assert self._sent is not None
         if present.commit != self._sent.commit:
             self.end()
@@ -169,9 +175,16 @@ class JetStreamTerm(Term):
     def write_with(
         self, rows: Sequence[LogRow], other: "JetStreamTerm", other_rows: Sequence[LogRow]
     ) -> None:
-        """Write a commit here and one in another log of the same stream, both or neither.
+        """Write a commit to this log and one to another log of the same stream, both or neither.
 
-        If one of them is refused, only its term ends. Otherwise as `write`.
+        If one of them is refused, only its term ends. Otherwise, this is like `write`.
+
+        Args:
+            rows: rows of the commit to this log.
+            other: the term of the other log.
+            other_rows: rows of the commit to the other log.
+
+        Raises StorageFailed, InDoubt, NotLeader.
         """
         other.check()  # before a commit of this term is under way
         pair = (self, self.begin_commit(rows)), (other, other.begin_commit(other_rows))
@@ -200,10 +213,10 @@ class JetStreamTerm(Term):
         self._high_water.mark(self.model, sequence)
 
     def confirm(self) -> None:
-        """Raise NotLeader, and end the term, if the log has anything of a later one.
+        """Raise NotLeader, and end the term, if the log has a later one. Raises StorageFailed.
 
-        The stream's leader is asked for the last message. During a network partition, a former
-        leader may answer for some seconds.
+        It asks the stream's leader for the last message. During a network partition, a former
+        leader may respond for some seconds.
         """
         if self.over:
             raise self.not_leader()
@@ -212,7 +225,7 @@ class JetStreamTerm(Term):
             writer = self._nats.run(messages.last_writer(), _CONFIRM_SECONDS)
         except (NatsRefusal, NatsTimeout) as error:
             raise StorageFailed(
-                f"whether another replica writes the {self.log.name} is not known now: {error}"
+                f"cannot check whether another replica writes the {self.log.name}: {error}"
             ) from None
         if writer != self._writer:
             self.end()
@@ -221,7 +234,16 @@ class JetStreamTerm(Term):
     def roll_back(
         self, rollback: Rollback, learned: int, pinned: Collection[str], kept: int
     ) -> list[str]:
-        """Write a rollback, and the names of the pinned states that nothing needs any more."""
+        """Write a rollback, and the names of pinned states that are no longer needed.
+
+        Args:
+            rollback: the rollback.
+            learned: sequence up to which entries were, or may have been, learned.
+            pinned: names of all pinned states.
+            kept: number of rollbacks, newest first, whose states are still needed.
+
+        Return the names of the pinned states that are no longer needed.
+        """
         last = [rollback, *self.log.rollbacks()][:kept]
         unneeded = sorted(set(pinned) - {needed.digest for needed in last})
         time, at = now(), rollback.description["at"]
@@ -233,7 +255,7 @@ class JetStreamTerm(Term):
         return unneeded
 
     def write_answers(self, answered: Sequence[KeyedRequest]) -> None:
-        """Write the responses of known keys; the first response of each key counts."""
+        """Write the responses of known keys; only the first response of each key counts."""
         self._write_answers(answered, "answer")
 
     def shorten_answers(self, shorter: Sequence[KeyedRequest]) -> None:
@@ -277,7 +299,7 @@ class JetStreamTerm(Term):
         log.chain.floor = log.index.floor
         try:
             self._nats.run(log.chain.messages.purge(before), SECONDS)
-        except (NatsRefusal, NatsTimeout) as error:  # the next purge will delete these messages too
+        except (NatsRefusal, NatsTimeout) as error:  # the next purge also deletes these messages
             raise StorageFailed(f"the {log.name} could not be purged: {error}") from None
 
     def write_deletion(self) -> None:
@@ -287,7 +309,7 @@ class JetStreamTerm(Term):
 
 
 def part_rows(part: Part) -> list[LogRow]:
-    """Return the rows of what one commit writes for one model."""
+    """Return the rows of a commit."""
     time = now()
     entries: list[Any] = [entry_row(entry, time) for entry in part.entries]
     return [*entries, *(key_row(keyed, time) for keyed in part.keys)]

@@ -1,8 +1,8 @@
 """The archive of a log's idempotency keys: keys and responses that the log no longer has.
 
-It is a chain of its own. Before a part of the log is purged, its keys and responses are copied
-here. A copy stays true for ever, so it does not matter which replica appends it, or how late. The
-row of the purge in the log says how far the archive must be read.
+The archive is a chain of its own. Before a part of the log is purged, its keys and responses are
+copied here. A copy never becomes wrong, so it does not matter which replica appends it, or when. In
+the log, the row of the purge says up to which message the archive must be read.
 """
 
 from collections.abc import Callable, Sequence
@@ -15,17 +15,17 @@ from wolfstream.service.fleet.log_index import Commit
 from wolfstream.service.fleet.planned_commits import PlaceTaken, store
 from wolfstream.service.fleet.streams import STATES, states_subject
 
-# How long an append is sent again, and how long the caller waits for it.
+# How long an append is retried, and how long the caller waits for it.
 _RETRY_SECONDS, _SECONDS = 10.0, 60.0
-# How often others may come first.
+# Attempts to append while other replicas append as well.
 _ATTEMPTS = 5
 
 
 class KeyArchive:
-    """The chain of one model. Used by one thread at a time.
+    """The archive of one model. Used by one thread at a time.
 
     Attributes:
-        chain: what was read of it.
+        chain: the chain of its commits.
     """
 
     def __init__(self, nats: NatsConnection, model: int, take: Callable[[Commit], None]) -> None:
@@ -34,7 +34,7 @@ class KeyArchive:
         Args:
             nats: the connection.
             model: whose keys these are.
-            take: is handed each commit, once and in order.
+            take: called with each commit, once and in order.
         """
         self.chain = Chain(nats, model, STATES, states_subject(model, "answers"), take)
         self._nats, self._writer = nats, new_writer()
@@ -57,7 +57,7 @@ class KeyArchive:
                 raise StorageFailed(f"the {self.chain.name} has not answered: {error}") from None
             self.chain.take_stored(planned, first)
             return
-        raise StorageFailed(f"others write the {self.chain.name} all the time; try again")
+        raise StorageFailed(f"other replicas keep writing the {self.chain.name}; try again")
 
     def purge(self, before: int) -> None:
         """Delete the messages before a sequence of the stream. Raises StorageFailed."""

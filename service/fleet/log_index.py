@@ -36,7 +36,7 @@ class Commit(NamedTuple):
     previous: int  # the message before its first
     first: int  # its first message
     last: int  # its last message
-    writer: bytes  # which all commits of one term have in common
+    writer: bytes  # the writer's name, the same for all commits of a term
     rows: list[LogRow]
 
 
@@ -46,9 +46,10 @@ class Segment:
     Attributes:
         previous: the message before the first commit.
         first: the first message.
-        commits: how many commits there are.
-        begin: sequence after which its first sample comes; None without samples.
-        samples: highest sequence of a row with samples; -1 without one, like the following.
+        commits: number of commits.
+        begin: sequence just before its first sample; None without samples.
+        samples: highest sequence of a row with samples; -1 without such a row, as for the next
+            three.
         others: highest sequence of a row that a snapshot of a later sequence replaces.
         predictions: highest sequence of a prediction.
         remembered: highest number of a predicted row; see `storage.entries`.
@@ -61,7 +62,7 @@ class Segment:
         self.samples = self.others = self.predictions = self.remembered = -1
 
     def add(self, commit: Commit) -> None:
-        """Take the next commit."""
+        """Add the next commit."""
         self.commits += 1
         for row in commit.rows:
             if row.kind in WITH_SAMPLES:
@@ -79,7 +80,7 @@ class Segment:
 
         Args:
             up_to: sequence of the snapshot.
-            remembered: number of a predicted row; none up to it waits for a label.
+            remembered: number of a predicted row; no row up to this one waits for a label.
         """
         no_row_waits = self.predictions < up_to or self.remembered <= remembered
         return no_row_waits and self.samples <= up_to and self.others < up_to
@@ -94,7 +95,7 @@ class IndexedKey(NamedTuple):
 
     request: KeyedRequest
     place: int  # the first message that has the key or the response
-    answer: int | None = None  # the message that has the response; None without one
+    answer: int | None = None  # the message that has the response; None without a response
     n_bytes: int = 0  # size of the response
     archived: bool = False  # whether these messages are in the archive, not in the log
 
@@ -109,15 +110,15 @@ Event: TypeAlias = tuple[int, str, Rollback | None]
 
 
 class Purge(NamedTuple):
-    """The record of a purge: what it deletes, at once or at any later time.
+    """The record of a purge: what is deleted, now or at any later time.
 
     Attributes:
         before: messages before this one are deleted.
         up_to: sequence of the snapshot that replaces them.
-        left: number of a predicted row; none up to it waits for a label.
+        left: number of a predicted row; no row up to this one waits for a label.
         kept: the last message of the archive that was written for the purge.
-        void: see `LogIndex.void`. The rows that say so are deleted, but the archive may still have
-            these keys.
+        void: see `LogIndex.void`. The rows that made these keys void are deleted, but the archive
+            may still have the keys.
     """
 
     before: int
@@ -131,18 +132,18 @@ class LogIndex:
     """The index of one model's log. Used by one thread at a time.
 
     Attributes:
-        segments: of the log, without those that were purged.
+        segments: the segments of the log that were not purged.
         keys: sequence -> key, in the log or in the archive.
         unanswered: sequences of the keys without a response.
         end: sequence of the last sample.
-        reached: sequence of the last valid sample: a rollback makes those after it void.
+        reached: sequence of the last valid sample: a rollback makes later samples void.
         archive_end: the message up to which the archive has to be read.
         floor: messages before this one may be purged.
-        faults: a sentence each. A rollback clears them: it replaces what they are about.
-        n_rollbacks: how many were added; purges do not change it.
+        faults: one sentence for each fault. A rollback clears them: it replaces the faulty entries.
+        n_rollbacks: number of rollbacks, including purged ones.
         deleted: whether the log says that the model was deleted.
         void: (after, up_to) ranges of sequences whose keys are void: they were forgotten, or a
-            rollback says that their entries were never learned. No other key will come there.
+            rollback says that their entries were never learned. They will get no other keys.
     """
 
     def __init__(self, model: int) -> None:
@@ -157,7 +158,7 @@ class LogIndex:
         self.deleted = False
         self.void: list[tuple[int, int]] = []
         self._events: list[Event] = []  # in the order of the log
-        # Sequence after which the next sample must come; None before the first row that says so.
+        # Sequence after which the next sample must come; None until a row determines it.
         self._position: int | None = None
         # Writer of the current term; None before the first commit.
         self._writer: bytes | None = None
@@ -165,7 +166,7 @@ class LogIndex:
         self._sequences: dict[bytes, int] = {}
 
     def add(self, commit: Commit) -> None:
-        """Take the next commit of the log."""
+        """Add the next commit of the log."""
         begins = bool(commit.rows) and commit.rows[0].kind in ("checkpoint", "rollback")
         if begins or not self.segments or self.segments[-1].commits >= _COMMITS_OF_SEGMENT:
             self.segments.append(Segment(commit))
@@ -204,12 +205,12 @@ class LogIndex:
             self.faults.append(fault)
 
     def add_row(self, row: LogRow, place: int, archived: bool = False) -> None:
-        """Take a row without samples; of entries, nothing is indexed.
+        """Add a row without samples; nothing is indexed of an entry.
 
         Args:
-            row: of the log or of the archive.
+            row: the row.
             place: the first message of its commit.
-            archived: whether it is of the archive.
+            archived: whether the row is in the archive, not in the log.
         """
         if row.kind == "key":
             self._add_key(row, place, archived)
@@ -256,7 +257,7 @@ class LogIndex:
         self.faults.clear()
 
     def _add_purge(self, purge: Purge) -> None:
-        """Forget what a purge deletes, whether it has done so or not."""
+        """Forget what a purge deletes, even if it is not deleted yet."""
         self.segments = [
             segment
             for segment, following in zip(self.segments, [*self.segments[1:], None], strict=True)
@@ -272,7 +273,7 @@ class LogIndex:
         """Forget the events before a sequence, except the epoch that was current there."""
         earlier = [event for event in self._events if event[0] < before]
         self._events = [event for event in self._events if event[0] >= before]
-        if earlier:  # the term goes on in this epoch, although the row that began it is deleted
+        if earlier:  # this epoch continues, although the row that began it is deleted
             at, epoch, _ = max(reversed(earlier), key=lambda event: event[0])
             self._events.insert(0, (at, epoch, None))
 
@@ -294,12 +295,12 @@ class LogIndex:
         return [rollback for *_, rollback in reversed(self._events) if rollback is not None]
 
     def begin(self) -> int | None:
-        """Return the sequence after which the entries begin; None without any."""
+        """Return the sequence just before the first sample; None without samples."""
         begins = (segment.begin for segment in self.segments if segment.begin is not None)
         return next(begins, None)
 
     def before(self, sequence: int) -> int:
-        """Return the message after which to read for a replay after a sequence."""
+        """Return the message after which a replay after a sequence must start to read."""
         needed = (segment.previous for segment in self.segments if segment.matters_after(sequence))
         last = self.segments[-1].previous if self.segments else 0
         return next(needed, last)
@@ -320,7 +321,7 @@ class LogIndex:
         return superfluous, after if superfluous else 0
 
     def add_archived(self, commit: Commit) -> None:
-        """Take a commit of the archive, whose keys and responses replace those in the log."""
+        """Add a commit of the archive, whose keys and responses replace those in the log."""
         for row in commit.rows:
             self.add_row(row, commit.first, archived=True)
             if row.sequence in self.keys:
@@ -336,7 +337,7 @@ class LogIndex:
         self._make_void(-1, up_to)
 
     def _make_void(self, after: int, up_to: int) -> None:
-        """Forget the keys in a range of sequences, also those that are read later."""
+        """Forget the keys in a range of sequences, including any that are read later."""
         if after >= up_to or (after, up_to) in self.void:
             return
         others = [(low, high) for low, high in self.void if not after <= low <= high <= up_to]

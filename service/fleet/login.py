@@ -1,8 +1,8 @@
-"""How a client authenticates to NATS servers, and whom it trusts: options for `connect`.
+"""How a client authenticates to NATS servers, and which servers it trusts: options for `connect`.
 
 Passwords, tokens and `.creds` files are read again for each connection, so they can be renewed
-without a restart: replace the file, then tell the servers, which end the connections that showed
-the old one. Replace a file atomically, by a rename.
+without a restart: replace the file, then reconfigure the servers, which close the connections that
+used the old one. Replace a file atomically, by a rename.
 """
 
 import logging
@@ -23,14 +23,14 @@ _MARKS = "BEGIN NATS USER JWT", "BEGIN USER NKEY SEED"
 
 
 class Login(NamedTuple):
-    """Credentials beside those in the servers' addresses, and the settings of TLS.
+    """Credentials in addition to those in the servers' addresses, and the settings of TLS.
 
     Attributes:
-        user: for the password in `password_file`; if empty, that file has a token.
+        user: the user whose password is in `password_file`; if empty, that file has a token.
         password_file: a file with a password or token; None if the addresses have it.
-        credentials: a `.creds` file, with a token (JWT) and the seed that signs for it.
+        credentials: a `.creds` file, with a token (JWT) and the seed of its key.
         nkey_seed: a file with the seed of an nkey.
-        tls: verifies the servers and shows a certificate; None trusts the system's authorities.
+        tls: verifies the servers and presents a certificate; None trusts the system's authorities.
         renew_tls: reads the certificates again, for the next connection.
     """
 
@@ -78,8 +78,8 @@ class _SecretFile:
         """Read the file once.
 
         Args:
-            path: of the file.
-            what: what messages call it.
+            path: path of the file.
+            what: description of its content, for messages.
             marks: texts that it must contain.
 
         Raises StartupError.
@@ -99,11 +99,11 @@ class _SecretFile:
         return text
 
     def __call__(self) -> str:
-        """Return the present text of the file, or the last one that could be read."""
+        """Return the present text of the file; if it cannot be read, the previous text."""
         try:
             self._text = self._read()
         except StartupError as error:
-            logger.warning("NATS: the last %s is used again: %s", self._what, error)
+            logger.warning("NATS: the previous %s is used again: %s", self._what, error)
         return self._text
 
 
@@ -122,8 +122,8 @@ class _Credentials(RawCredentials):
 def _split_users(servers: Sequence[str]) -> tuple[list[str], dict[str, Any]]:
     """Return addresses without users, and the options for the user, password or token in them.
 
-    They are decoded here, because the library would use percent signs as they are. Raises
-    StartupError if the addresses have different ones.
+    They are percent-decoded here, because the library does not decode them. Raises StartupError if
+    the addresses have different ones.
     """
     users = {urlsplit(server).netloc.rpartition("@")[0] for server in servers}
     if users == {""}:
@@ -153,7 +153,7 @@ def _check_nkeys_installed() -> None:
 
 
 def _checked_seed(path: Path) -> Path:
-    """Return the path of a file with the seed of an nkey. Raises StartupError for any other."""
+    """Return the path of a file if it has the seed of an nkey. Raises StartupError otherwise."""
     import nkeys
 
     seed = _SecretFile(path, "seed of an nkey")()

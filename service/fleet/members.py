@@ -1,7 +1,7 @@
-"""The living replicas of a fleet, which announce to each other what they lead.
+"""The living replicas of a fleet, which announce to each other which models they lead.
 
-Each announces itself twice a second, on core NATS. The announcements decide who tries to lead a
-model. Only the model's log decides who leads it, so nothing here has to be right.
+Each announces itself twice a second, on core NATS. The announcements determine which replica tries
+to lead a model. Only the model's log decides which one leads it, so nothing here needs to be exact.
 """
 
 import asyncio
@@ -26,13 +26,14 @@ logger = logging.getLogger(__name__)
 
 _SUBJECT = "wolfstream.replicas"
 BEAT_SECONDS, _SILENT_SECONDS = 0.5, 2.0
-# Long enough to hear a replica of the same address before the first announcement.
+# How long to listen before the first announcement, which is long enough to hear another replica
+# with the same address.
 _LISTEN_SECONDS = 0.6
-# So many samples are read within a fraction of a second. A replica that is further behind than this
-# is not the best leader.
+# A replica that is further behind than this is not the best leader. Up to this, it catches up
+# within a fraction of a second.
 _FAR_BEHIND_SAMPLES = 1000
-# A replica that could not be connected to counts as gone after this time, unless it is heard again:
-# then it is alive, and only the way to it is broken.
+# After a failed connection, a replica counts as gone after this time, unless it is heard again:
+# then it is alive, and only the network between the two fails.
 _SUSPECTED_SECONDS = 1.0
 
 
@@ -40,12 +41,12 @@ class Leadership(NamedTuple):
     """A replica's claim that it leads a model."""
 
     term: int  # where the replica's term began in the log
-    sequence: int  # up to which the model is durable
-    number: int  # of the model
+    sequence: int  # the model is durable up to it
+    number: int  # the model's number
 
     @property
     def since(self) -> tuple[int, int]:
-        """What orders claims: first models that had the same name in turn, then terms."""
+        """A key that orders claims to a name by model, which may differ over time, then by term."""
         return self.number, self.term
 
 
@@ -62,12 +63,12 @@ WRITTEN = Formats(commit_messages.FORMAT, snapshot_format.VERSION)
 class Replica(NamedTuple):
     """What a replica announces."""
 
-    url: str  # at which the others reach it, and its name among them
-    ready: bool  # whether it takes models
-    leads: dict[str, Leadership]  # model -> its claim
-    follows: dict[str, int]  # model that it stands by for -> sequence that it has replayed
-    secret: str = ""  # seals requests for its views; empty if it serves none
-    formats: Formats = WRITTEN  # that it writes
+    url: str  # the address at which the others reach it, which is also its name
+    ready: bool  # whether it takes over models
+    leads: dict[str, Leadership]  # model -> claim to lead it
+    follows: dict[str, int]  # model for which it is a standby -> sequence that it has replayed
+    secret: str = ""  # seals requests for its views; empty if it serves no views
+    formats: Formats = WRITTEN  # the formats that it writes
 
 
 class Members:
@@ -80,13 +81,14 @@ class Members:
         report: Callable[[], Replica],
         max_lag_seconds: float,
     ) -> None:
-        """Begin to listen, and soon to announce this replica.
+        """Start to listen and, after a moment, to announce this replica.
 
         Args:
             nats: the connection.
-            url: of this replica.
-            report: returns what it announces of itself; called on the connection's loop.
-            max_lag_seconds: how long announcements count without a majority of the NATS servers.
+            url: the address of this replica.
+            report: returns this replica's announcement; called on the connection's loop.
+            max_lag_seconds: how long announcements stay valid without a majority of the NATS
+                servers.
         """
         self.url = url
         self._max_lag_seconds = max_lag_seconds
@@ -103,15 +105,15 @@ class Members:
     def settled(self) -> bool:
         """Whether every other replica has had time to announce itself.
 
-        That takes a moment at first, and again after this replica was stopped or cut off.
+        That takes a moment after the start, and after this replica was suspended or cut off.
         """
         return time.monotonic() > self._quorum.unbroken_since + 2 * BEAT_SECONDS
 
     @property
     def lag_seconds(self) -> float:
-        """Seconds since a majority of the NATS servers was heard; 0 while it is.
+        """Seconds since a majority of the NATS servers was heard; 0 while it is heard.
 
-        They count also while this process is stopped, or its server is cut off from the others.
+        They also count while this process is suspended, or its server is cut off from the others.
         """
         lag = time.monotonic() - self._quorum.confirmed
         return lag if lag > _SILENT_SECONDS or not self._nats.connected else 0.0
@@ -123,28 +125,28 @@ class Members:
 
     @property
     def outdated(self) -> bool:
-        """Whether the last announcements are too old to count."""
+        """Whether the last announcements are too old to be valid."""
         return self.lag_seconds > self._max_lag_seconds
 
     @property
     def silenced(self) -> bool:
-        """Whether this replica announces nothing, because another one has its address."""
+        """Whether this replica is silent, because another one has the same address."""
         return self._namesakes.silenced
 
     def others(self) -> list[Replica]:
         """Return the other replicas that were heard lately."""
         now = time.monotonic()
-        # Without a server nobody can be heard, so replicas count as long as announcements do.
+        # Without a server nobody can be heard, so replicas count while announcements are valid.
         disconnected = not (self._nats.connected or self.outdated)
         since = now - self.lag_seconds if disconnected else now
         return [
             replica
             for heard, replica in self._heard.copy().values()
-            if heard > since - _SILENT_SECONDS and not self._is_missed(replica.url, heard, now)
+            if heard > since - _SILENT_SECONDS and not self._is_gone(replica.url, heard, now)
         ]
 
-    def _is_missed(self, url: str, heard: float, now: float) -> bool:
-        """Return whether a replica is suspected, and was not heard for some time since."""
+    def _is_gone(self, url: str, heard: float, now: float) -> bool:
+        """Return whether a replica was suspected some time ago, and has not been heard since."""
         return heard < self._suspected.get(url, 0.0) < now - _SUSPECTED_SECONDS
 
     def living(self) -> list[Replica]:
@@ -154,7 +156,7 @@ class Members:
     def _own(self) -> Replica:
         """Return this replica's announcement.
 
-        It takes models only once it knows the others, and if they all read what it writes.
+        It takes models only once it knows the others, and if all of them can read what it writes.
         """
         report = self._report()
         ready = report.ready and self.settled and not self.silenced
@@ -166,7 +168,7 @@ class Members:
         return max(claims, key=lambda replica: replica.leads[name].since, default=None)
 
     def suspect(self, url: str) -> None:
-        """Record that a replica could not be connected to: unless it is heard again, it is gone."""
+        """Record a failed connection to a replica: unless it is heard again, it counts as gone."""
         heard, _ = self._heard.get(url, (0.0, None))
         if self._suspected.get(url, 0.0) < heard:
             self._suspected[url] = time.monotonic()
@@ -218,8 +220,8 @@ def ranked(name: str, living: Sequence[Replica]) -> list[Replica]:
 def successor(name: str, living: Sequence[Replica]) -> Replica | None:
     """Return the replica that should lead a model without a leader; None if none takes models.
 
-    It is the first in rank among the standbys that are not far behind the best of them; without a
-    standby, the first in rank.
+    It is the highest-ranked standby that is not far behind the furthest one; without standbys, the
+    highest-ranked replica.
     """
     order = ranked(name, living)
     furthest = max((replica.follows.get(name, -1) for replica in order), default=-1)
@@ -235,7 +237,7 @@ def successor(name: str, living: Sequence[Replica]) -> Replica | None:
 def stands_by(url: str, name: str, leader: Replica, living: Sequence[Replica]) -> bool:
     """Return whether a replica should be a standby of a model that another one leads.
 
-    The first in rank should. Another standby goes on until the first has read about as much.
+    The highest-ranked one should. Other standbys remain until it has nearly caught up.
     """
     order = [replica for replica in ranked(name, living) if replica.url != leader.url]
     if not order or order[0].url == url:
@@ -260,7 +262,7 @@ def leaders_by_model(living: Sequence[Replica]) -> dict[str, Replica]:
 
 
 def should_hand_over(name: str, leader: Replica, living: Sequence[Replica]) -> bool:
-    """Return whether another replica should lead a model, and has read all of its log."""
+    """Return whether another replica should lead a model, and has replayed its whole log."""
     sequence = leader.leads[name].sequence
     first = [replica for replica in ranked(name, living)[:1] if replica.url != leader.url]
     return any(replica.follows.get(name, -1) >= sequence for replica in first)

@@ -1,8 +1,8 @@
-"""Detection of other replicas with this one's address, which is also its name in the fleet.
+"""Detects other replicas with this replica's address, which is also its name in the fleet.
 
-If both announced themselves, each would be taken for the other, and their models would keep losing
+If both announced themselves, each would be mistaken for the other, and models would keep losing
 their leaders. So one of them stays silent: the one that starts to announce itself, for the first
-time or again after a break, while the other is heard.
+time or again after a break, while the other one is heard.
 """
 
 import logging
@@ -13,7 +13,7 @@ logger = logging.getLogger(__name__)
 
 
 class Namesakes:
-    """What a replica hears of others with its own address. Used on the connection's loop."""
+    """Decides whether a replica with a shared address is silent. Used on the connection's loop."""
 
     def __init__(self, url: str, beat_seconds: float, silent_seconds: float) -> None:
         """Begin with nothing heard.
@@ -21,16 +21,17 @@ class Namesakes:
         Args:
             url: the address of this replica.
             beat_seconds: time between two announcements of a replica.
-            silent_seconds: a replica that was not heard for this long counts as gone.
+            silent_seconds: time without announcements after which a replica counts as gone.
         """
         self._url, self._beat, self._silent = url, beat_seconds, silent_seconds
         # All times are of time.monotonic().
         self._heard_at = self._silent_until = self._announced_at = -float("inf")
-        self._announces_since = time.monotonic()  # without a break that made it count as gone
+        # When this replica began to announce itself without breaks of `silent_seconds`.
+        self._announces_since = time.monotonic()
 
     @property
     def silenced(self) -> bool:
-        """Whether this replica leaves the address to the other one; on any thread."""
+        """Whether this replica is silent because another one has its address; on any thread."""
         return time.monotonic() < self._silent_until
 
     def may_announce(self) -> bool:
@@ -38,13 +39,13 @@ class Namesakes:
         if self.silenced:
             return False
         now = time.monotonic()
-        if now > self._announced_at + self._silent:  # it counted as gone
+        if now > self._announced_at + self._silent:  # this replica counted as gone
             self._announces_since = now
         self._announced_at = now
         return True
 
     def record_heard(self) -> None:
-        """Record that another replica with the address was heard, and be silent if it was first."""
+        """Record that another replica with the address was heard; become silent if it was first."""
         now = time.monotonic()
         if now > self._heard_at + self._silent:
             logger.error(
@@ -54,5 +55,5 @@ class Namesakes:
             )
         self._heard_at = now
         if self.silenced or now < self._announces_since + 2 * self._beat:
-            # A random time: of several replicas that started together, one tries again first.
+            # The time is random, so that one of several replicas that started together tries first.
             self._silent_until = now + self._silent * random.uniform(1, 3)

@@ -1,4 +1,4 @@
-"""Opens a replica's storage: streams that all replicas share, and a directory of its own."""
+"""Opens a replica's storage: streams that all replicas share, and the replica's own directory."""
 
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
@@ -22,8 +22,8 @@ from wolfstream.service.storage.replay_marks import ReplayMarks
 from wolfstream.service.storage.replica_directory import assign_to_fleet
 
 _SECONDS = 60.0
-# One more than for a server of its own: a replica loads models often, and it is a matter of course
-# that orchestrators kill it.
+# One more than for a single server: a replica loads models often, and orchestrators routinely kill
+# it.
 _MAX_CRASHES = 3
 
 
@@ -36,7 +36,7 @@ def connect(
         servers: addresses, such as nats://host:4222.
         log_bytes: see `streams.make_streams`.
         state_bytes: see `streams.make_streams`.
-        login: who connects.
+        login: the credentials.
 
     Raises StartupError.
     """
@@ -60,11 +60,11 @@ class Fleet(NamedTuple):
     storage: Storage  # closing it closes the connection
 
     def mark_acknowledged(self, model: int, sequence: int) -> None:
-        """Record a sequence that a leader acknowledged: the log must not end before it.
+        """Record that a leader has acknowledged a sequence: the log must not end before it.
 
         Args:
             model: number of the model; 0 if the leader did not say.
-            sequence: that was acknowledged.
+            sequence: the acknowledged sequence.
         """
         if model:
             self.high_water.mark(model, sequence)
@@ -76,7 +76,7 @@ def open_fleet(nats: NatsConnection, data: Path, snapshots_kept: int = 4) -> Fle
     Args:
         nats: the connection.
         data: the replica's own directory, locked by this process; it may be empty.
-        snapshots_kept: how many snapshots of each model are kept.
+        snapshots_kept: number of snapshots of each model that are kept.
 
     Raises StartupError.
     """

@@ -1,12 +1,13 @@
-"""Store commits at the ends of chains of one stream: exactly once all of them, or never any.
+"""Stores commits at the ends of chains of one stream: all of them exactly once, or none ever.
 
-They are sent, with the last message that the writer knows, until a server answers. A server refuses
-them if another message has come since. The message in their place then tells what happened:
+They are sent, with the last message that the writer knows, until a server responds. A server
+refuses them if another message has been stored since. The message in their place then shows what
+happened:
 
-- It is the commit itself: it was stored, and only the answer was lost.
+- It is the commit itself: the commit was stored, and only the response was lost.
 - It names the same predecessor: it took the place, and the commit will never be stored.
-- It names another predecessor, which was purged: the commit may have been that one, and nothing
-  can prove it.
+- It names another predecessor, which was purged: this may have been the commit, and nothing can
+  prove it.
 """
 
 import asyncio
@@ -28,11 +29,12 @@ from wolfstream.service.fleet.reserve import more_room
 from wolfstream.service.fleet.subject_messages import SubjectMessages
 from wolfstream.service.storage.journal import LogFull
 
-# JetStream's error codes for another last message than expected. The second also comes, rarely,
-# when the last message is the expected one.
+# JetStream's error codes for a last message that is not the expected one. Rarely, the second occurs
+# although it is the expected one.
 _WRONG_LAST_MESSAGE = frozenset({10071, 10164})
-_PAUSE_SECONDS, _LONGEST_PAUSE_SECONDS = 0.01, 0.2
-# Kinds of rows that a full log takes all the same: without them it could not be led or purged.
+# The pause between two attempts doubles up to a bound.
+_PAUSE_SECONDS, _MAX_PAUSE_SECONDS = 0.01, 0.2
+# Kinds of rows that even a full log has to take: without them it could not be led or purged.
 _ESSENTIAL = frozenset(
     {
         *("checkpoint", "created", "epoch", "rollback", "answer", "shorter"),
@@ -45,7 +47,7 @@ class PlannedCommit(NamedTuple):
     """A commit to be stored at the end of a chain."""
 
     messages: SubjectMessages  # of the chain
-    last: int  # the message that it comes after
+    last: int  # the message that it follows
     commit: bytes  # its unique name
     rows: list[LogRow]
     bodies: list[bytes]  # of its messages
@@ -55,7 +57,7 @@ class PlaceTaken(Exception):
     """Another commit has taken the place of a planned one, which will never be stored.
 
     Attributes:
-        number: of the planned commit among those to be stored.
+        number: index of the planned commit among those to be stored.
         commit: name of the other commit.
         first: first message of the other commit.
         last: last message of the other commit.
@@ -67,7 +69,7 @@ class PlaceTaken(Exception):
 
 
 class EvidencePurged(InDoubt):
-    """Messages were purged that would tell whether a commit was stored; nothing will ever tell."""
+    """The messages were purged that would prove whether a commit was stored: nobody will know."""
 
 
 async def store(
@@ -78,8 +80,8 @@ async def store(
     Args:
         nats: the connection.
         planned: the commits.
-        seconds: how long to send them again without an answer.
-        sent: whether commits with these predecessors were sent before and may have been stored.
+        seconds: how long to retry while no server responds.
+        sent: whether commits with these predecessors were sent before, and may have been stored.
 
     Raises StorageFailed if nothing was stored, PlaceTaken, EvidencePurged, and InDoubt if the
     outcome is still unknown after `seconds`.
@@ -102,7 +104,7 @@ async def store(
         if time.monotonic() > deadline:
             raise InDoubt(f"the {log} has not answered: {problem}")
         await asyncio.sleep(pause)
-        pause = min(2 * pause, _LONGEST_PAUSE_SECONDS)
+        pause = min(2 * pause, _MAX_PAUSE_SECONDS)
 
 
 def _refusal(log: str, error: NatsRefusal) -> StorageFailed:
@@ -123,7 +125,7 @@ async def _send_or_find(
     Args:
         nats: the connection.
         planned: the commits.
-        sent_before: whether they may have been stored without an answer.
+        sent_before: whether they may have been stored without a response.
 
     Raises NatsRefusal, NatsTimeout, PlaceTaken, EvidencePurged.
     """
@@ -177,5 +179,5 @@ async def _send(nats: NatsConnection, planned: Sequence[PlannedCommit]) -> int:
 
 
 def _is_essential(rows: Sequence[LogRow]) -> bool:
-    """Return whether a full log has to take a commit; one without rows resolves a doubt."""
+    """Return whether even a full log has to take a commit; one without rows resolves a doubt."""
     return all(row.kind in _ESSENTIAL for row in rows)

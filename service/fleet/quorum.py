@@ -1,9 +1,9 @@
 """When this replica last heard a majority of the NATS servers, and the state of the streams.
 
-A connection to a server proves little: the server may be cut off from the others, which have
-elected other leaders of the streams, so that other replicas lead the models. So the leader of a
-stream is asked when it last heard the other copies. As long as a majority of the copies is on this
-side, no log can go on elsewhere.
+A connection to a server proves little: the server may be cut off from the others, which may have
+elected new leaders of the streams, so that other replicas lead the models. So each stream's leader
+is asked when it last heard the other copies. As long as it hears a majority of the copies, no log
+can continue elsewhere.
 
 The same responses say how many copies of a stream are up to date, and how full it is.
 """
@@ -21,8 +21,8 @@ from wolfstream.service.fleet.streams import STREAMS
 
 logger = logging.getLogger(__name__)
 
-# Time between two questions. The streams take turns, so the elections of a leader for one stream
-# do not keep the others from answering.
+# Time between two requests. The streams take turns, so an election of one stream's leader does not
+# delay the answers of the others.
 _ASK_SECONDS = 0.5
 
 
@@ -31,7 +31,7 @@ class StreamState(NamedTuple):
 
     missing_copies: int  # copies that are gone or have not caught up
     n_bytes: int  # size of its messages
-    most_bytes: int  # at this size it is full
+    most_bytes: int  # size at which it is full
 
 
 class Quorum:
@@ -57,7 +57,7 @@ class Quorum:
         self.streams: Mapping[str, StreamState] = {}
 
     async def run(self) -> None:
-        """Ask one stream after another, without waiting for responses, until cancelled."""
+        """Ask about one stream after another, without waiting for responses, until cancelled."""
         async with asyncio.TaskGroup() as asking:
             for stream in itertools.cycle(STREAMS):
                 if self._nats.connected:
@@ -73,7 +73,7 @@ class Quorum:
                 self.streams = {**self.streams, stream: stream_state(info)}
         except (NatsRefusal, NatsTimeout):
             return
-        except Exception:  # the next question may succeed
+        except Exception:  # the next request may succeed
             logger.exception("quorum of the NATS servers not known: stream=%s", stream)
             return
         if heard_ago is not None:

@@ -1,9 +1,9 @@
-"""Space beyond the bound of a full stream, for the few commits that must be written anyway.
+"""Space beyond the bound of a full stream, for the few commits that must be written nevertheless.
 
-A full log refuses samples. It must still take a new term, without which nobody could lead its
-models; the checkpoint of a snapshot, which lets the log be purged; and a commit that resolves a
-doubt. For such a commit the stream's bound is raised and then restored. That deletes nothing: a
-stream that discards new messages keeps the ones above its bound.
+A full log refuses samples. It must still take a new term, without which nobody could lead the
+model; the checkpoint of a snapshot, without which the log could not be purged; and a commit that
+resolves a doubt. For such a commit the stream's bound is raised, and then restored. That deletes
+nothing: a stream that discards new messages keeps those above its bound.
 """
 
 from collections.abc import AsyncIterator, Mapping
@@ -26,13 +26,13 @@ def configured_bytes(config: Mapping[str, Any]) -> int:
 def with_bound(config: Mapping[str, Any], bound: int, raised: int = 0) -> dict[str, Any]:
     """Return a stream's configuration with a bound.
 
-    A raised bound outlives a replica that ends before it restores it, so the configuration says
-    what the usual bound is; the next replica restores it.
+    If a replica ends before it restores a raised bound, another one does. So the configuration also
+    has the usual bound.
 
     Args:
         config: the configuration.
         bound: the usual bound in bytes.
-        raised: the bound for now, if it is higher.
+        raised: the present bound, if it is higher.
     """
     metadata = {
         key: value for key, value in (config.get("metadata") or {}).items() if key != _BOUND
@@ -44,10 +44,16 @@ def with_bound(config: Mapping[str, Any], bound: int, raised: int = 0) -> dict[s
 
 @asynccontextmanager
 async def more_room(nats: NatsConnection, stream: str, n_bytes: int) -> AsyncIterator[None]:
-    """Raise the bound of a full stream within the block, by some bytes.
+    """Raise the bound of a full stream by some bytes within the block.
 
-    Another replica may use these bytes first. Runs on the connection's loop. Raises NatsRefusal,
-    NatsTimeout.
+    Another replica may use these bytes first. Runs on the connection's loop.
+
+    Args:
+        nats: the connection.
+        stream: name of the stream.
+        n_bytes: number of bytes.
+
+    Raises NatsRefusal, NatsTimeout.
     """
     info = await nats.call(f"STREAM.INFO.{stream}", {})
     raised = info["state"]["bytes"] + n_bytes + _MARGIN_BYTES

@@ -27,15 +27,15 @@ from wolfstream.service.fleet.reserve import configured_bytes, with_bound
 
 logger = logging.getLogger(__name__)
 
-# Streams for logs. Each costs its servers work even while idle; with fewer, more appends would wait
-# for others of the same moment.
+# Number of streams for logs. Each is work for its servers even while it is idle; with fewer, more
+# concurrent appends would wait for each other.
 _LOGS = 8
 STATES = "WOLFSTREAM_STATES"
 MODELS_BUCKET, KEYS_BUCKET = "wolfstream-models", "wolfstream-keys"
 STREAMS = (*(f"WOLFSTREAM_LOG_{log}" for log in range(_LOGS)), STATES)
 _REPLICAS = 3
-# JetStream's error codes: a single server cannot have several copies; JetStream is not enabled for
-# the account, or the server.
+# JetStream's error codes: a single server cannot store several copies; JetStream is not enabled for
+# the account or on the server.
 _NOT_CLUSTERED = 10074
 _WITHOUT_JETSTREAM = "10039", "10076"
 _OLDEST_SERVER = (2, 12)
@@ -59,9 +59,9 @@ def states_subject(model: int, *rest: object) -> str:
 
 
 def make_streams(nats: NatsConnection, log_bytes: int, state_bytes: int) -> None:
-    """Create the streams and buckets that are missing: three copies of each if there is a cluster.
+    """Create the missing streams and buckets, with three copies of each if there is a cluster.
 
-    Existing streams stay as they are.
+    Existing streams are not changed.
 
     Args:
         nats: the connection.
@@ -112,7 +112,7 @@ def grow_streams(nats: NatsConnection, log_bytes: int, state_bytes: int) -> None
 
 
 async def make_bucket(nats: NatsConnection, bucket: str) -> int:
-    """Create a bucket if it is missing; return how many copies it has. Raises StartupError."""
+    """Create a bucket if it is missing; return its number of copies. Raises StartupError."""
     return await _make_stream(nats, f"KV_{bucket}", f"$KV.{bucket}.>", _BUCKET)
 
 
@@ -130,7 +130,7 @@ def _wanted(log_bytes: int, state_bytes: int) -> Iterator[tuple[str, str, int]]:
 async def _make_stream(
     nats: NatsConnection, name: str, subject: str, limits: dict[str, Any]
 ) -> int:
-    """Create a stream if it is missing; return how many copies it has. Raises StartupError."""
+    """Create a stream if it is missing; return its number of copies. Raises StartupError."""
     wanted = {
         "name": name,
         "subjects": [subject],
@@ -149,7 +149,7 @@ async def _make_stream(
     while True:
         try:
             info = await nats.call(f"STREAM.INFO.{name}", {})
-            # Not all servers can read a stream that was just created.
+            # A stream that was just created cannot be read on all servers yet.
             await nats.get(name, {"seq": 1})
             return int(info["config"]["num_replicas"])
         except NatsForbidden as error:

@@ -1,4 +1,4 @@
-"""Reads the messages of a subject, each a fragment of a commit, and checks each of them."""
+"""Reads and checks the messages of a subject, each of which is a fragment of a commit."""
 
 import time
 from collections.abc import Iterator
@@ -13,7 +13,7 @@ from wolfstream.service.fleet.connection import (
 )
 from wolfstream.service.storage.seals import BrokenSeal
 
-# How long a read is tried again.
+# How long a read is retried.
 _READ_SECONDS = 10.0
 # How long a copy of a stream may lag behind the others.
 _BEHIND_SECONDS = 10.0
@@ -25,7 +25,7 @@ _READ_MESSAGES, _READ_BYTES = 256, 8 << 20
 class SubjectMessages:
     """The messages of one subject, each identified by its sequence in the stream.
 
-    Methods raise StartupError for a damaged message, and StorageFailed without a response.
+    Methods raise StartupError for a damaged message, and StorageFailed if no server responds.
     """
 
     def __init__(
@@ -35,10 +35,10 @@ class SubjectMessages:
 
         Args:
             nats: the connection.
-            model: number of the model whose log the messages are.
+            model: number of the model to whose log the messages belong.
             stream: name of the stream.
-            subject: of the messages.
-            name: what error messages call the log.
+            subject: subject of the messages.
+            name: name of the log in error messages.
         """
         self._nats, self._model = nats, model
         self.stream, self.subject, self.name = stream, subject, name
@@ -56,8 +56,8 @@ class SubjectMessages:
     async def last_writer(self) -> bytes | None:
         """Return the writer of the last message that the stream's leader has; None without one.
 
-        Runs on the connection's loop. Raises NatsRefusal, NatsTimeout, the latter also for a
-        damaged message.
+        Runs on the connection's loop. Raises NatsRefusal, and NatsTimeout, also for a damaged
+        message.
         """
         last = await self._nats.last_of_leader(self.stream, self.subject)
         try:
@@ -76,8 +76,8 @@ class SubjectMessages:
     async def next_after(self, after: int) -> tuple[Fragment, int] | None:
         """Return (fragment, sequence) of the first message after another, or None.
 
-        None is no proof: the copy of the stream that responds may lag. Runs on the connection's
-        loop. Raises NatsTimeout, also for a damaged message.
+        None does not prove that there is none: the copy of the stream that responds may lag. Runs
+        on the connection's loop. Raises NatsTimeout, also for a damaged message.
         """
         request = {"seq": after + 1, "next_by_subj": self.subject}
         messages = await self._nats.get(self.stream, request)
@@ -99,9 +99,9 @@ class SubjectMessages:
 
         Args:
             after: sequence of the message to begin after.
-            last_known: sequence to read to at least. A lagging copy of the stream responds as if
-                there were no more messages.
-            timeout: seconds that a read may take; None for some seconds.
+            last_known: sequence up to which to read at least. A lagging copy of the stream
+                responds as if there were no more messages.
+            timeout: seconds that a read may take; None for the default of some seconds.
             at_once: number of messages that one call reads.
 
         Raises StartupError, StorageFailed.
@@ -121,7 +121,7 @@ class SubjectMessages:
             after = messages[-1].sequence
 
     def _read_some(self, after: int, at_once: int, timeout: float | None) -> list[StreamMessage]:
-        """Return up to `at_once` messages after another, in one call that is tried again."""
+        """Return up to `at_once` messages after another, with one call that is retried."""
         request = {"seq": after + 1, "next_by_subj": self.subject}
         if at_once > 1:
             request |= {"batch": at_once, "max_bytes": _READ_BYTES}

@@ -1,4 +1,4 @@
-"""Verification of a fleet's logs: their faults, and what to do about each.
+"""Verifies a fleet's logs: finds their faults, and says what to do about each.
 
 It reads everything and writes nothing, so replicas may learn meanwhile.
 """

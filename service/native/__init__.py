@@ -1,6 +1,7 @@
-"""What must be settled before compiled code runs.
+"""Settings of the native code in this process.
 
-The directory that keeps machine code, and the number of threads of a matrix product.
+`compile_cache` chooses the directory of compiled code, and `threads` sets the number of threads of
+a matrix product.
 
 It may import nothing of the other packages.
 It is imported by `service.cli`, `service.web`, `service.workers`, `service.engine`.

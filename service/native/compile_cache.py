@@ -1,12 +1,12 @@
-"""Where compiled code is kept: one directory for one state of the sources, and one processor.
+"""The directory of numba's disk cache: one for each version of the sources and each processor.
 
-numba's disk cache notices an edit of the file that holds a function, but not of the other
-files that it calls, and passes over code for another processor. A directory named after a hash of
-all solver sources and of the processor leaves nothing stale, and says what is complete.
+numba notices an edit of the file that defines a function, but not of the files whose functions it
+calls. So the directory is named after a hash of all solver sources and of the processor: no code in
+it is stale, and marks in it record which parts of the code are compiled.
 
-numba runs what it finds there, so a directory is used only if it is this user's and no other may
-write to it. Among temporary files anybody may have made it first; then one with a random name is
-used, and everything is compiled again.
+numba executes whatever is in the directory, so it must belong to this user, and nobody else may
+write to it. In the system's directory for temporary files, anybody may have created it first. Then
+a directory with a random name is used, and everything is compiled again.
 """
 
 import contextlib
@@ -25,8 +25,8 @@ from pathlib import Path
 _VARIABLE = "NUMBA_CACHE_DIR"
 _COMPLETE = "complete"
 _MODE = 0o700
-# What of the description of a processor decides which code it runs, on x86 and on ARM.
-_OF_PROCESSOR = frozenset(
+# Fields of /proc/cpuinfo that determine which code the processor can run, on x86 and on ARM.
+_PROCESSOR_FIELDS = frozenset(
     {
         *("vendor_id", "cpu family", "model", "model name", "flags"),
         *("CPU implementer", "CPU architecture", "CPU variant", "CPU part", "Features"),
@@ -36,36 +36,45 @@ _PROCESSORS = Path("/proc/cpuinfo")
 
 
 def use_compile_cache() -> Path:
-    """Point numba at this directory, unless the environment names one. Before it is imported."""
+    """Set numba's cache directory, unless the environment does; return the directory.
+
+    Call it before numba is imported.
+    """
     if not os.environ.get(_VARIABLE):
         os.environ[_VARIABLE] = str(_user_cache() / f"compiled-{_sources_hash()}")
     return Path(os.environ[_VARIABLE])
 
 
 def is_complete() -> bool:
-    """Return whether everything was compiled into the directory."""
-    return (_marks() / _COMPLETE).exists()
+    """Return whether the directory has all compiled code."""
+    return (_marks_directory() / _COMPLETE).exists()
 
 
 def mark_complete() -> None:
-    """Note that everything is compiled, for the next start."""
-    directory = _marks()
+    """Record for later starts that the directory has all compiled code."""
+    directory = _marks_directory()
     directory.mkdir(parents=True, exist_ok=True)
     (directory / _COMPLETE).touch()
 
 
 def compile_once(unit: str, compile_it: Callable[[], None], wait: bool) -> bool:
-    """Compile a part of the code, unless another process has; whether it is compiled now.
+    """Compile a part of the code unless a process has done so; return whether it is compiled now.
 
-    wait: for another process that is at it. One that is killed leaves the part to the next.
+    If the process that compiles the part is killed, the next caller compiles it.
+
+    Args:
+        unit: a name of the part.
+        compile_it: compiles the part.
+        wait: whether to wait for another process that is compiling the part; otherwise return
+            False.
     """
     with contextlib.ExitStack() as stack:
         try:
-            mark = stack.enter_context(_mark_of(unit).open("ab"))
+            mark = stack.enter_context(_mark_path(unit).open("ab"))
             fcntl.flock(mark, fcntl.LOCK_EX if wait else fcntl.LOCK_EX | fcntl.LOCK_NB)
         except BlockingIOError:
             return False
-        except OSError:  # a directory that cannot be written, or locked, keeps no marks
+        except OSError:  # marks cannot be written or locked: compile without one
             compile_it()
             return True
         if not os.fstat(mark.fileno()).st_size:
@@ -74,16 +83,16 @@ def compile_once(unit: str, compile_it: Callable[[], None], wait: bool) -> bool:
     return True
 
 
-def _mark_of(unit: str) -> Path:
-    directory = _marks()
+def _mark_path(unit: str) -> Path:
+    directory = _marks_directory()
     directory.mkdir(parents=True, exist_ok=True)
     return directory / hashlib.sha256(unit.encode()).hexdigest()[:16]
 
 
-def _marks() -> Path:
-    """Return where it is noted what is compiled, for these sources and no others.
+def _marks_directory() -> Path:
+    """Return the directory of the marks for these sources.
 
-    A directory that the environment names may have seen others.
+    A cache directory that the environment names may also have code of other sources.
     """
     return use_compile_cache() / f"parts-{_sources_hash()}"
 
@@ -104,19 +113,18 @@ def _user_cache() -> Path:
 
 
 def _is_ours(directory: Path) -> bool:
-    """Return whether only this user may write to a directory, which is not a link."""
-    found = directory.lstat()
-    others = stat.S_IWGRP | stat.S_IWOTH
-    own = stat.S_ISDIR(found.st_mode) and found.st_uid == os.geteuid()
-    return own and not found.st_mode & others
+    """Return whether a path is a directory, not a link, to which only this user may write."""
+    status = directory.lstat()
+    is_own = stat.S_ISDIR(status.st_mode) and status.st_uid == os.geteuid()
+    return is_own and not status.st_mode & (stat.S_IWGRP | stat.S_IWOTH)
 
 
 def _sources_hash() -> str:
-    """Return a hash of all that decides whether numba would use the code in a directory."""
+    """Return a hash of everything that compiled code depends on."""
     digest = hashlib.sha256(f"{sys.version}{metadata.version('numba')}{_target()}".encode())
     spec = find_spec("wolfstream.solver")
     for folder in spec.submodule_search_locations or () if spec else ():
-        # numba knows a function by the path of its file.
+        # numba identifies a function by the path of its file.
         digest.update(folder.encode())
         for file in sorted(Path(folder).rglob("*.py")):
             digest.update(str(file.relative_to(folder)).encode() + file.read_bytes())
@@ -124,17 +132,20 @@ def _sources_hash() -> str:
 
 
 def _target() -> str:
-    """Return the processor that numba compiles for: the one that is named, or this machine's."""
+    """Return the processor that numba compiles for: as the environment says, or this machine's."""
     named = os.environ.get("NUMBA_CPU_NAME"), os.environ.get("NUMBA_CPU_FEATURES")
     own = "" if all(part is not None for part in named) else _this_processor()
     return f"{platform.machine()} {named} {own}"
 
 
 def _this_processor() -> str:
-    """Return the name and features of the first processor; numba asks LLVM, which is imported."""
+    """Return the name and features of this machine's first processor.
+
+    numba asks LLVM for them, but must not be imported yet.
+    """
     try:
         first = _PROCESSORS.read_text().partition("\n\n")[0]
     except OSError:
         return platform.processor()
     fields = (line.partition(":") for line in first.splitlines())
-    return repr([value.strip() for name, _, value in fields if name.strip() in _OF_PROCESSOR])
+    return repr([value.strip() for name, _, value in fields if name.strip() in _PROCESSOR_FIELDS])

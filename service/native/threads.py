@@ -1,4 +1,4 @@
-"""How many threads a matrix product uses: part of what makes replay exact."""
+"""The number of threads of a matrix product. A replay is exact only with the same number."""
 
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -7,20 +7,20 @@ import threadpoolctl
 
 
 class Threads:
-    """Sets the thread count of the BLAS library of this process, when it changes."""
+    """Sets the number of threads of the BLAS library in this process."""
 
     def __init__(self) -> None:
         self._controller = threadpoolctl.ThreadpoolController()
-        self._count = 0
+        self._count = 0  # as last set; 0 before the first call
 
     def use(self, count: int) -> None:
-        """From now on, `count` threads."""
+        """Use `count` threads from now on."""
         if count != self._count:
             self._controller.limit(limits=count, user_api="blas")
             self._count = count
 
     @contextmanager
     def using(self, count: int) -> Iterator[None]:
-        """Within, and until another count is set, `count` threads."""
+        """Use `count` threads within the block, and until another number is set."""
         self.use(count)
         yield

@@ -6,8 +6,8 @@ import ssl
 import httpx
 
 CONNECT_SECONDS = 1.0
-# A connection ends if the other machine has not acknowledged data for this long. The system's own
-# limit is a quarter of an hour: too long for a connection that a firewall has forgotten.
+# A connection is closed if the other machine has not acknowledged data for this long. The system's
+# own limit is a quarter of an hour: too long if a firewall has dropped the connection.
 _LOST_SECONDS = 8
 _SOCKET_OPTIONS = [
     (socket.SOL_SOCKET, socket.SO_KEEPALIVE, 1),
@@ -19,7 +19,7 @@ _SOCKET_OPTIONS = [
             ("TCP_KEEPCNT", 3),
             ("TCP_USER_TIMEOUT", 1000 * _LOST_SECONDS),
         )
-        if hasattr(socket, name)  # not every system has all of them
+        if hasattr(socket, name)  # some systems lack some of them
     ),
 ]
 
@@ -31,7 +31,7 @@ def client_of_replicas(
 
     Args:
         tls: verifies their certificates.
-        silent_seconds: how long to wait for the next bytes of a response; None for ever.
+        silent_seconds: how long to wait for the next bytes of a response; None without a limit.
     """
     return httpx.AsyncClient(
         timeout=httpx.Timeout(silent_seconds, connect=CONNECT_SECONDS),

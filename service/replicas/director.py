@@ -30,7 +30,7 @@ class Director(Protocol):
         """Return whether this replica leads a model now."""
 
     def responsible(self, name: str) -> Target:
-        """Return the replica that leads a model, or should lead it. Raises NotReady."""
+        """Return the replica that leads a model or, if none does, should. Raises NotReady."""
 
     def is_gone(self, replica: Target) -> bool:
         """Return whether a replica has fallen silent."""
@@ -39,19 +39,21 @@ class Director(Protocol):
         """Return the replicas that were heard lately."""
 
     def names(self) -> list[str]:
-        """Return the names of all models; for those that others lead, as of moments ago."""
+        """Return the names of all models; those that other replicas lead may be a moment old."""
 
     def is_here(self, replica: Target) -> bool:
         """Return whether a replica is this one."""
 
     async def lead(self, name: str) -> bool:
-        """Begin to lead a model; return whether it exists.
+        """Let this replica lead a model; return whether the model exists.
 
-        The takeover goes on if the caller is cancelled. Raises NotLeader, StorageFailed, NotReady.
+        The takeover continues if the caller is cancelled.
+
+        Raises NotLeader, StorageFailed, NotReady.
         """
 
     def progress(self, name: str) -> str:
-        """Return how far the takeover of a model is, as a text for clients."""
+        """Return the progress of the takeover of a model, as a text for clients."""
 
     def describe(self) -> dict[str, Any]:
         """Return what this replica knows of its fleet, as plain data."""

@@ -1,6 +1,6 @@
-"""Models that other replicas lead, for predictions with this replica's copies of their views.
+"""Predictions with copies of the views of models that other replicas lead.
 
-What a copy cannot answer is refused as NotLeader; the request is then forwarded to the leader.
+A request that a copy cannot answer is refused with NotLeader, and then forwarded to the leader.
 """
 
 from copy import copy
@@ -56,7 +56,7 @@ class FollowedModels:
         return self._engine.metrics
 
     def predicts(self, name: str) -> bool:
-        """Return whether this replica can predict with a model; copy its view from now on."""
+        """Return whether a model's copy can predict now; copy its view from now on."""
         return self.views.use(name) is not None and not self.is_stale(name)
 
     def is_model(self, name: str) -> bool:
@@ -64,26 +64,34 @@ class FollowedModels:
         return any(model.name == name for model in self.views.models())
 
     def is_stale(self, name: str) -> bool:
-        """Return whether there is a copy that may be too old."""
+        """Return whether there is a copy of a model's view that may be too old."""
         return self.views.lag_seconds(name) > self._max_lag_seconds
 
     def model(self, name: str) -> Model:
-        """Return the model of this name. Raises NotLeader."""
+        """Return the model of this name. Raises NotLeader without a copy of its view."""
         model = self.views.use(name)
         if model is None:
             raise _not_here(name)
         return model
 
     def allowing(self, max_lag_seconds: float) -> "FollowedModels":
-        """Return these models for a caller that accepts older views than the server's bound."""
+        """Return the same models, for a caller that accepts older views than the settings do.
+
+        Args:
+            max_lag_seconds: how old a view may be.
+        """
         other = copy(self)
         other._max_lag_seconds = max(self._max_lag_seconds, max_lag_seconds)
         return other
 
     def is_restored(self, name: str, max_lag_seconds: float) -> bool:
-        """Return whether this replica is taking a model over and can predict with its snapshot.
+        """Return whether this replica is taking over a model, and its snapshot can predict already.
 
-        If the model has no leader, the takeover begins now.
+        If the model has no leader, the takeover starts now.
+
+        Args:
+            name: of the model.
+            max_lag_seconds: how old the snapshot may be.
         """
         self.views.use(name)
         return self._engine.allowing(max_lag_seconds).is_model(name)
@@ -103,9 +111,11 @@ class FollowedModels:
     ) -> ModelView:
         """Return the copy of a view; see `PredictingEngine.view`.
 
-        Raises NotLeader for what the leader has to answer: if an epoch of another lineage is
-        awaited; if the head cannot predict yet, because it may have learned enough a moment ago;
-        and if the copy has become too old while the prediction waited.
+        Raises NotLeader if the leader has to answer:
+
+        - An epoch of another lineage is awaited.
+        - The head cannot predict yet; at the leader, it may have learned enough a moment ago.
+        - The copy has become too old while the prediction waited.
         """
         await self.compiled(model, rows)
         if awaited is not None:
@@ -123,7 +133,7 @@ class FollowedModels:
         return published
 
     async def _reach(self, model: Model, shown: Revision) -> None:
-        """Wait until a copy has reached what clients were shown. Raises NotLeader."""
+        """Wait until a copy has reached the revision that clients were shown. Raises NotLeader."""
         if shown.epoch is not None:
             raise _not_here(model.name)
         try:
@@ -132,7 +142,7 @@ class FollowedModels:
             raise _not_here(model.name) from None
 
     def check_remembers(self, model: Model) -> NoReturn:
-        """Raise NotLeader: predicted rows wait for their labels at the leader, which learns."""
+        """Raise NotLeader: predicted rows wait for their labels at the leader."""
         raise _not_here(model.name)
 
     async def remember(

@@ -25,12 +25,12 @@ class FollowedView:
     Attributes:
         name: of the model.
         model: None before the first version.
-        target: the replica that serves the view, if that is known.
+        target: the replica that serves the view; None if that is not known.
         used: when the view last made a prediction.
         taken: when its last version arrived.
-        confirmed: when a request was sent whose response had no newer version.
-        shown: a revision that the leader itself has shown to clients of this replica, and that the
-            view has not reached; None if there is none.
+        confirmed: until when the view is known to have been the newest.
+        shown: a revision that the leader has shown to a client of this replica, and that the view
+            has not reached; None if there is none.
     """
 
     def __init__(self, name: str, now: float) -> None:
@@ -55,13 +55,13 @@ class FollowedView:
         return self._follower.version
 
     async def take(self, newer: NewerView) -> bool:
-        """Serve a newer version from now on; return False if it turns out to be older.
+        """Replace the view by a newer version; return False if that turns out to be older.
 
-        An older one comes from a leader that does not know yet that it was replaced. If another
+        A leader that does not know yet that it was replaced may send an older version. If another
         model has the name by now, its view replaces the old one.
 
         Raises OutOfStep if the whole view is needed, and ValueError for a spec that this version
-        of the program does not know.
+        of the program cannot read.
         """
         follower = self._follower
         try:
@@ -69,7 +69,7 @@ class FollowedView:
                 published = await asyncio.to_thread(follower.take, newer.newer)
             else:
                 published = follower.take(newer.newer)
-            if self._goes_back(newer.number, published.sequence):
+            if self._is_older(newer.number, published.sequence):
                 self._follower = Follower()
                 return False
             if self.model is None or newer.number != self.model.id:
@@ -83,12 +83,12 @@ class FollowedView:
         self.model.published = published
         return True
 
-    def _goes_back(self, number: int, sequence: int) -> bool:
+    def _is_older(self, number: int, sequence: int) -> bool:
         model = self.model
         return model is not None and model.id == number and sequence < model.published.sequence
 
     def record_shown(self, revision: Revision) -> None:
-        """Record a revision that the leader itself has shown to a client of this replica."""
+        """Record a revision that the leader has shown to a client of this replica."""
         shown = self.shown
         if (
             shown is None
@@ -98,9 +98,9 @@ class FollowedView:
             self.shown = revision
 
     def awaited(self) -> Revision | None:
-        """Return what the view must reach before it predicts, so that no client sees it go back.
+        """Return the revision that the view must reach before it predicts; None if it may already.
 
-        If the lineage differs from the view's, the epoch is included.
+        So no client sees the model go back. The epoch is set only if its lineage is not the view's.
         """
         shown, model = self.shown, self.model
         if shown is None or model is None:

@@ -1,8 +1,8 @@
 """Keeps copies of the views of models that other replicas lead.
 
-A view is copied from its first prediction here until it is no longer used. One request asks a
-replica for all of its views, at most twenty times a second. It responds as soon as one of them is
-newer than the copy.
+A view is copied from the first prediction with it until it is no longer used. A single request asks
+a replica for all views that it serves, at most twenty times a second. The replica responds as soon
+as one of them is newer than its copy.
 """
 
 import asyncio
@@ -21,13 +21,15 @@ from wolfstream.service.views.follower import OutOfStep
 
 logger = logging.getLogger(__name__)
 
-_BETWEEN_SECONDS = 0.05
-# Time between two searches for the leaders, and pause after a failed request.
-_LOOK_SECONDS, _PAUSE_SECONDS = 0.1, 0.1
-_LEAD_AGAIN_SECONDS = 0.5
+# The least time between two requests to a replica.
+_REQUEST_INTERVAL_SECONDS = 0.05
+# Time between two lookups of the leaders, and pause after a failed request.
+_LOOKUP_SECONDS, _PAUSE_SECONDS = 0.1, 0.1
+# The least time between two takeovers of a model.
+_TAKEOVER_INTERVAL_SECONDS = 0.5
 # Time without predictions after which a copy is dropped; time until a refused view is requested
 # again. Without a copy, calls are forwarded.
-_DROP_SECONDS, _REST_SECONDS = 60.0, 10.0
+_IDLE_SECONDS, _REFUSED_SECONDS = 60.0, 10.0
 
 
 class FollowedViews:
@@ -41,27 +43,27 @@ class FollowedViews:
         Args:
             director: knows which replica leads a model.
             peers: requests views; `run` closes it at its end.
-            changed: called with each model that has a new view.
+            changed: called with a model after its view was replaced by a newer one.
             max_views: bound on the number of copies.
         """
         self._loop = asyncio.get_running_loop()
         self._director, self._peers, self._changed = director, peers, changed
         self._max_views = max_views
         self._views: dict[str, FollowedView] = {}  # by model
-        self._resting: dict[str, float] = {}  # model of a refused view -> when to request it again
+        self._retry_at: dict[str, float] = {}  # model of a refused view -> when to request it again
         self._requesting: dict[str, asyncio.Task[None]] = {}  # address of a replica -> its task
         self._leading: dict[str, asyncio.Task[bool]] = {}  # model -> its takeover by this replica
-        self._wake = asyncio.Event()  # set when a view is added
+        self._added = asyncio.Event()  # set when a view is added
 
     def use(self, name: str) -> Model | None:
-        """Return a model with the copy of its view, or None; copy the view from now on."""
+        """Return a model with the copy of its view, or None without one; copy it from now on."""
         now = self._loop.time()
         view = self._views.get(name)
         if view is None:
-            is_resting = self._resting.get(name, 0.0) > now
-            if not is_resting and len(self._views) < self._max_views:
+            was_refused = self._retry_at.get(name, 0.0) > now
+            if not was_refused and len(self._views) < self._max_views:
                 self._views[name] = FollowedView(name, now)
-                self._wake.set()
+                self._added.set()
             return None
         view.used = now
         return view.model
@@ -74,12 +76,12 @@ class FollowedViews:
         return self._loop.time() - view.confirmed
 
     def record_shown(self, name: str, tag: str) -> None:
-        """Record the tag of a response that the model's leader itself has sent to a client."""
+        """Record the entity tag of a response that a model's leader has sent to a client."""
         if (view := self._views.get(name)) is not None:
             view.record_shown(read_tag(tag))
 
     def awaited(self, name: str) -> Revision | None:
-        """Return what a copy must reach; see `FollowedView.awaited`."""
+        """Return the revision that a copy must reach; see `FollowedView.awaited`."""
         view = self._views.get(name)
         return None if view is None else view.awaited()
 
@@ -92,24 +94,24 @@ class FollowedViews:
         try:
             while True:
                 try:
-                    self._look()
+                    self._look_up_leaders()
                 except Exception:  # the next attempt may succeed
                     logger.exception("leader lookup failed, views may be stale")
                 with contextlib.suppress(TimeoutError):
-                    async with asyncio.timeout(_LOOK_SECONDS):
-                        await self._wake.wait()
-                self._wake.clear()
+                    async with asyncio.timeout(_LOOKUP_SECONDS):
+                        await self._added.wait()
+                self._added.clear()
         finally:
             for task in (*self._requesting.values(), *self._leading.values()):
                 task.cancel()
             await self._peers.close()
 
-    def _look(self) -> None:
-        """Find the replica that serves each view; drop unused copies, and those of led models."""
+    def _look_up_leaders(self) -> None:
+        """Look up which replica serves each view; drop copies that are no longer needed here."""
         now = self._loop.time()
-        self._resting = {name: until for name, until in self._resting.items() if until > now}
+        self._retry_at = {name: time for name, time in self._retry_at.items() if time > now}
         for name, view in list(self._views.items()):
-            if self._director.leads(name) or now - view.used > _DROP_SECONDS:
+            if self._director.leads(name) or now - view.used > _IDLE_SECONDS:
                 del self._views[name]
                 continue
             view.target = self._target(name)
@@ -120,7 +122,7 @@ class FollowedViews:
     def _target(self, name: str) -> Target | None:
         """Return the replica that serves a view; None if none does at present.
 
-        If this replica should lead the model, a takeover begins.
+        If this replica should lead the model, start its takeover.
         """
         try:
             target = self._director.responsible(name)
@@ -128,13 +130,13 @@ class FollowedViews:
             return None
         if not self._director.is_here(target):
             return target if target.secret else None
-        if name not in self._leading:  # predictions use the copy meanwhile
+        if name not in self._leading:  # during the takeover, the copy still predicts
             leading = self._leading[name] = asyncio.create_task(self._director.lead(name))
             leading.add_done_callback(lambda done: self._end_takeover(name, done))
         return None
 
     def _end_takeover(self, name: str, done: "asyncio.Task[bool]") -> None:
-        self._loop.call_later(_LEAD_AGAIN_SECONDS, self._leading.pop, name, None)
+        self._loop.call_later(_TAKEOVER_INTERVAL_SECONDS, self._leading.pop, name, None)
         if done.cancelled():
             return
         if error := done.exception():
@@ -143,7 +145,7 @@ class FollowedViews:
             self._views.pop(name, None)
 
     async def _keep_requesting(self, url: str) -> None:
-        """Request views from one replica for as long as it serves any of the copies."""
+        """Request views from one replica for as long as any copy needs it."""
         try:
             while views := self._views_from(url):
                 began = self._loop.time()
@@ -159,61 +161,61 @@ class FollowedViews:
                 except PeerFailed as error:
                     logger.info("replica serves no views: url=%s error=%s", url, error)
                     await asyncio.sleep(_PAUSE_SECONDS)
-                await asyncio.sleep(began + _BETWEEN_SECONDS - self._loop.time())
+                await asyncio.sleep(began + _REQUEST_INTERVAL_SECONDS - self._loop.time())
         finally:
             del self._requesting[url]
 
     def _views_from(self, url: str) -> list[FollowedView]:
-        """Return the views that a replica serves; the one that has waited longest is first."""
+        """Return the views that a replica serves; the one that was updated longest ago is first."""
         views = [view for view in self._views.values() if view.target and view.target.url == url]
         return sorted(views, key=lambda view: view.taken)
 
     async def _take(
         self, url: str, views: list[FollowedView], response: ViewResponse, sent: float
     ) -> None:
-        """Take a response.
+        """Apply a response to the copies.
 
         Args:
             url: address of the replica.
-            views: that were requested.
-            response: to take.
+            views: the views that were requested.
+            response: the response.
             sent: when the request was sent; the response may be as old as that.
         """
         for view in views:
             name = view.name
             if self._views.get(name) is not view or view.target is None or view.target.url != url:
-                continue  # another replica serves it by now
+                continue  # dropped, or served by another replica by now
             if name in response.refused:
                 logger.info("view not copied: model=%s error=%s", name, response.refused[name])
-                self._rest(name)
+                self._drop_for_a_while(name)
             elif name in response.unconfirmed:
                 view.target = None
             elif name not in response.newer or await self._take_newer(view, response):
                 view.confirmed = max(view.confirmed, sent - response.lag_seconds)
 
     async def _take_newer(self, view: FollowedView, response: ViewResponse) -> bool:
-        """Take a newer version; return whether the copy is at this version now."""
+        """Apply a newer version; return whether the copy is at this version now."""
         was_whole = view.version is None
         try:
             if not await view.take(response.newer[view.name]):
                 return False
         except (OutOfStep, ValueError) as error:
-            if was_whole:  # the next request would get the same
+            if was_whole:  # the next response would fail in the same way
                 logger.warning("view not copied: model=%s error=%s", view.name, error)
-                self._rest(view.name)
+                self._drop_for_a_while(view.name)
             return False
         view.taken = self._loop.time()
         assert view.model is not None
         self._changed(view.model)
         return True
 
-    def _rest(self, name: str) -> None:
-        """Drop a copy, and do not request the view for a while."""
-        self._resting[name] = self._loop.time() + _REST_SECONDS
+    def _drop_for_a_while(self, name: str) -> None:
+        """Drop a copy, and do not request the view again for some seconds."""
+        self._retry_at[name] = self._loop.time() + _REFUSED_SECONDS
         self._views.pop(name, None)
 
     def describe(self) -> Mapping[str, dict[str, float]]:
-        """Return model -> sequence and lag of its copy."""
+        """Return model -> the sequence and lag of its copy, as plain data."""
         return {
             model.name: {
                 "sequence": model.published.sequence,

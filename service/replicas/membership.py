@@ -1,4 +1,4 @@
-"""A replica's part in its fleet."""
+"""What connects a replica with the rest of its fleet."""
 
 import ssl
 from typing import Any, NamedTuple
@@ -10,7 +10,7 @@ from wolfstream.service.replicas.served_views import ServedViews
 
 
 class Membership(NamedTuple):
-    """The parts of a replica that deal with the rest of its fleet."""
+    """The objects of a replica that deal with the rest of its fleet."""
 
     director: Director  # knows which replica leads a model
     followed: FollowedModels  # models that other replicas lead

@@ -1,8 +1,8 @@
 """Checks whether the other replicas of a fleet respond to this one over HTTP.
 
-NATS shows that a replica is alive, not that calls reach it: its address may be wrong, its
-certificate unknown here, or its connections accepted and never answered. So each replica keeps
-probing the others. The result never moves a model to another leader.
+NATS shows that a replica is alive, but not that calls reach it: its address may be wrong, its
+certificate may not be trusted here, or it may accept connections without ever responding. So each
+replica keeps probing the others. The result never moves a model to another leader.
 """
 
 import asyncio
@@ -17,8 +17,9 @@ from wolfstream.service.replicas.director import Director
 logger = logging.getLogger(__name__)
 
 _PATH = "/livez"
+# Time between two probes of a replica.
 _ASK_SECONDS = 1.0
-# A busy replica may respond late.
+# A replica that has not responded for this long counts as unreachable; a busy one may be slow.
 SILENT_SECONDS = 5.0
 
 
@@ -26,8 +27,8 @@ class _Neighbour:
     """What is known about one replica.
 
     Attributes:
-        answered: when the last probe began that was answered, by time.monotonic().
-        error: why the last probe failed; empty if it was answered.
+        answered: when the last successful probe began, by time.monotonic().
+        error: why the last probe failed; empty if it succeeded.
         silent: whether the replica counts as unreachable.
     """
 
@@ -45,7 +46,7 @@ class Neighbours:
     """The other replicas, and whether they respond. Used on the event loop; `run` probes them.
 
     Attributes:
-        unanswered: how many calls to unreachable replicas were given up.
+        unanswered: number of calls that were given up because a replica was unreachable.
     """
 
     def __init__(self, director: Director, client: httpx.AsyncClient) -> None:
@@ -118,7 +119,7 @@ class Neighbours:
         neighbour.silent = silent
 
     def describe(self) -> dict[str, dict[str, Any]]:
-        """Return address -> what is known about the replica, as plain data."""
+        """Return address -> state of the replica, as plain data."""
         return {
             url: {
                 "answers": not neighbour.silent,

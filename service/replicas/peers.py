@@ -1,4 +1,4 @@
-"""Requests for views to the other replicas, over HTTP."""
+"""Requests views from the other replicas, over HTTP."""
 
 import asyncio
 from collections.abc import Mapping
@@ -16,7 +16,7 @@ from wolfstream.service.replicas.view_messages import (
 )
 from wolfstream.service.views.versions import ViewVersion
 
-# A replica responds within half a second; the rest is for slow networks.
+# A replica responds within half a second, apart from delays of the network.
 SILENT_SECONDS = 3.0
 # Checking the seal of more bytes would keep requests waiting for the event loop.
 _INLINE_BYTES = 1 << 20
@@ -37,8 +37,8 @@ class Peers:
         """Use a client, which `close` closes.
 
         Args:
-            path: at which replicas serve views.
-            client: see `connections.client_of_replicas`.
+            path: the path at which replicas serve views.
+            client: made by `connections.client_of_replicas`.
         """
         self._path, self._client = path, client
 
@@ -49,7 +49,7 @@ class Peers:
 
         Args:
             target: the replica.
-            versions: model -> version of its view that is here; None if there is none.
+            versions: model -> version of this replica's copy of its view; None without a copy.
         """
         request, content, seal = seal_request(target.secret, versions)
         try:
@@ -77,7 +77,7 @@ class Peers:
                 chunks.append(chunk)
                 size += len(chunk)
                 if size > MAX_BYTES:
-                    raise PeerFailed(f"a response may have {MAX_BYTES} bytes")
+                    raise PeerFailed(f"the response has more than {MAX_BYTES} bytes")
             return b"".join(chunks), response.headers.get(SEAL, "")
 
     async def close(self) -> None:

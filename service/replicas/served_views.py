@@ -27,7 +27,8 @@ from wolfstream.service.views.versions import ViewVersion
 
 logger = logging.getLogger(__name__)
 
-# How long a request waits for a newer view. The response also shows that the replica is alive.
+# How long a request waits for a newer view. A response without one shows that the copies are
+# still the newest.
 _HOLD_SECONDS = 0.5
 # Sealing more bytes would keep requests waiting for the event loop.
 _INLINE_BYTES = 1 << 20
@@ -42,14 +43,18 @@ class ServedViews:
         Args:
             engine: of this replica.
             feeds: of its models' views.
-            director: knows which models it leads.
-            secret: that this replica announces.
+            director: knows which models this replica leads.
+            secret: this replica's secret, which it announces.
         """
         self._engine, self._feeds = engine, feeds
         self._director, self._secret = director, secret
 
     async def answer(self, content: bytes, seal: str) -> tuple[bytes, str]:
-        """Return the response to a request, and its seal, once a view is newer or time is up.
+        """Return (response, its seal) as soon as a requested view is newer, or after a timeout.
+
+        Args:
+            content: the request.
+            seal: its seal.
 
         Raises Unauthenticated, Unreadable.
         """
@@ -75,7 +80,7 @@ class ServedViews:
     def _response(
         self, request: ViewRequest, tasks: Mapping[str, "asyncio.Task[NewerView]"]
     ) -> ViewResponse:
-        """Return a response with the views that are ready; those that do not fit come later."""
+        """Return a response with the newer views; those that do not fit count as unconfirmed."""
         newer, unconfirmed, refused = dict[str, NewerView](), list[str](), dict[str, str]()
         size = 0
         for name, task in tasks.items():
@@ -90,7 +95,7 @@ class ServedViews:
                 refused[name] = error.detail
             elif error is not None:
                 logger.error("view not served: model=%s", name, exc_info=error)
-                refused[name] = repr(error)
+                refused[name] = f"the view cannot be sent: {error!r}"
             elif size + len(task.result().newer) <= MAX_BYTES // 2:
                 newer[name] = task.result()
                 size += len(newer[name].newer)
@@ -99,7 +104,7 @@ class ServedViews:
         return ViewResponse(self._director.lag_seconds, newer, unconfirmed, refused)
 
     def _is_newest(self, name: str, version: ViewVersion | None) -> bool:
-        """Return whether a version is known to be the newest; not so during a takeover."""
+        """Return whether a version is known to be the newest; False during a takeover."""
         if not self._director.leads(name):
             return False
         try:
@@ -108,7 +113,7 @@ class ServedViews:
             return False
 
     async def _newer(self, name: str, version: ViewVersion | None) -> NewerView:
-        """Return a newer view than a version, once there is one. Raises Refusal."""
+        """Wait for a view that is newer than a version, and return it. Raises Refusal."""
         if not self._director.leads(name):
             await self._lead(name)
         model = self._engine.model(name)

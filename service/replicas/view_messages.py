@@ -1,8 +1,8 @@
 """The requests and responses by which replicas exchange views, as sealed bytes.
 
-Each replica announces a secret on NATS, which only the fleet can read. A request is sealed with the
-secret of the replica that it is sent to, and so is the response, together with the request's nonce.
-So only the fleet gets views, and nothing from elsewhere is ever decoded.
+Each replica announces a secret on NATS, where only the fleet can read it. A request is sealed with
+the secret of the replica that it is sent to. The response is sealed with the same secret and the
+nonce of the request. So only the fleet gets views, and nothing from outside is ever decoded.
 """
 
 import hmac
@@ -16,7 +16,7 @@ from wolfstream.service.errors import Unauthenticated, Unreadable
 from wolfstream.service.views.versions import ViewVersion
 
 SEAL = "wolfstream-seal"
-# Bound on a response. A view that is larger than half of it is not copied.
+# Bound on the size of a response. A view larger than half of it is not copied.
 MAX_BYTES = 256 << 20
 _NONCE_BYTES = 16
 
@@ -25,7 +25,7 @@ class ViewRequest(NamedTuple):
     """A request for newer views of some models."""
 
     nonce: bytes
-    versions: Mapping[str, ViewVersion | None]  # model -> version that is here; None without one
+    versions: Mapping[str, ViewVersion | None]  # model -> version of the copy; None without one
 
 
 class NewerView(NamedTuple):
@@ -37,13 +37,13 @@ class NewerView(NamedTuple):
 
 
 class ViewResponse(NamedTuple):
-    """A replica's response. Views of other models in the request are the newest.
+    """A replica's response. The copies of requested models that it does not name are the newest.
 
     Attributes:
         lag_seconds: seconds since the replica itself last heard its fleet.
         newer: model -> newer view.
-        unconfirmed: models whose newest view it does not know or cannot send yet: it does not lead
-            them, is taking them over, or has not written the newer view.
+        unconfirmed: models of which the replica does not know the newest view, or cannot send it
+            yet: it does not lead the model, is taking it over, or has not written the newer view.
         refused: model -> why the replica cannot serve its view.
     """
 
@@ -56,10 +56,10 @@ class ViewResponse(NamedTuple):
 def seal_request(
     secret: str, versions: Mapping[str, ViewVersion | None]
 ) -> tuple[ViewRequest, bytes, str]:
-    """Return a request, its bytes and their seal.
+    """Return (request, its bytes, their seal).
 
     Args:
-        secret: of the replica that it is sent to.
+        secret: the secret of the replica that the request is sent to.
         versions: see `ViewRequest`.
     """
     request = ViewRequest(secrets.token_bytes(_NONCE_BYTES), versions)
@@ -79,7 +79,7 @@ def read_request(secret: str, content: bytes, seal: str) -> ViewRequest:
         }
         return ViewRequest(bytes(nonce), versions)
     except (ValueError, TypeError, AttributeError, IndexError, msgpack.UnpackException):
-        raise Unreadable("it is no request of this version") from None
+        raise Unreadable("the body is not a request of this version") from None
 
 
 def seal_response(secret: str, request: ViewRequest, response: ViewResponse) -> tuple[bytes, str]:
@@ -97,7 +97,7 @@ def read_response(secret: str, request: ViewRequest, content: bytes, seal: str) 
         views = {name: NewerView(*fields) for name, fields in newer.items()}
         return ViewResponse(float(lag_seconds), views, list(unconfirmed), dict(refused))
     except (ValueError, TypeError, AttributeError, msgpack.UnpackException):
-        raise Unreadable("it is no response of this version") from None
+        raise Unreadable("the body is not a response of this version") from None
 
 
 def _seal(secret: str, purpose: bytes, content: bytes) -> str:

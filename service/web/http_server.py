@@ -23,9 +23,9 @@ from wolfstream.service.web.routes.stream import Streams
 
 logger = logging.getLogger(__name__)
 
-# How long a server that stops waits for clients that do not read their responses.
-PATIENCE_SECONDS = 5
-# How often to look for changes of the keys.
+# How long a stopping server waits for clients that do not read their responses.
+SHUTDOWN_SECONDS = 5
+# How often to check for changes of the keys.
 _KEYS_SECONDS = 0.5
 
 
@@ -40,8 +40,8 @@ def client_config(
     Args:
         settings: the server's settings.
         memory: the budget of all requests.
-        elsewhere: returns how many connections are open to other processes of the server.
-        changed: called when a connection was opened or closed here.
+        elsewhere: returns the number of open connections to other processes of the server.
+        changed: called when a connection to this process was opened or closed.
     """
     # uvicorn's type asks for a class, but it only calls this.
     protocol: Any = functools.partial(
@@ -52,7 +52,7 @@ def client_config(
         lambda: None,
         http=protocol,
         ws=streams,
-        # At level INFO uvicorn logs the query of each stream, in which a client may send a key.
+        # At level INFO, uvicorn logs the query of each stream, in which a client may send a key.
         log_level="warning",
         lifespan="off",
         access_log=False,
@@ -61,9 +61,9 @@ def client_config(
         # A compressed frame of 64 kB could hold 64 MB, and it is decompressed on the event loop.
         ws_per_message_deflate=False,
         server_header=False,
-        # Proxies may announce the addresses of their clients, but nothing uses those.
+        # Proxies may send the addresses of their clients, but nothing uses them.
         proxy_headers=False,
-        timeout_graceful_shutdown=PATIENCE_SECONDS,
+        timeout_graceful_shutdown=SHUTDOWN_SECONDS,
         ssl_certfile=settings.tls_cert,
         ssl_keyfile=settings.tls_key,
     )
@@ -73,7 +73,7 @@ class HttpServer(uvicorn.Server):
     """uvicorn's server, in which TLS handshakes count as connections."""
 
     async def startup(self, sockets: list[socket.socket] | None = None) -> None:
-        """Listen on sockets that are bound."""
+        """Listen on bound sockets."""
         tls, backlog = self.config.ssl, self.config.backlog
         if tls is None:
             await super().startup(sockets)
@@ -93,7 +93,7 @@ class HttpServer(uvicorn.Server):
 
 
 def leader_config() -> uvicorn.Config:
-    """Return the configuration for connections of workers, which limit what clients can do."""
+    """Return the configuration for connections of workers, which apply the limits to clients."""
     return uvicorn.Config(
         lambda: None,
         log_level="warning",
@@ -101,10 +101,10 @@ def leader_config() -> uvicorn.Config:
         access_log=False,
         log_config=None,
         server_header=False,
-        # A worker announces which scheme its client used.
+        # A worker sends the scheme that its client used.
         proxy_headers=True,
         forwarded_allow_ips="*",
-        timeout_graceful_shutdown=PATIENCE_SECONDS,
+        timeout_graceful_shutdown=SHUTDOWN_SECONDS,
     )
 
 
@@ -124,10 +124,10 @@ async def watch_keys(
     Args:
         ring: the keys.
         streams: the open streams.
-        note: called on another thread after a change; it records whether the server has keys. If it
-            raises StartupError, that is logged.
+        note: called on another thread after a change; it records whether the server has keys. A
+            StartupError from it is logged.
     """
-    logged = ""  # the last error, which is logged only once
+    logged = ""  # the last error, to log each error only once
     while True:
         await asyncio.sleep(_KEYS_SECONDS)
         try:
@@ -139,5 +139,5 @@ async def watch_keys(
             if str(error) != logged:
                 logged = str(error)
                 logger.error("keys not applied, the previous ones stay in force: error=%s", logged)
-        # Not only after a change: a stream may have been opening while its key was revoked.
+        # Also without a change, because a stream may have been opening while its key was revoked.
         streams.end_revoked(ring)

@@ -1,6 +1,6 @@
 """Connects a replica to its fleet.
 
-Import it only on a server with a fleet: it needs packages that are an optional extra.
+Import it only on a server with a fleet, because it needs packages of an optional extra.
 """
 
 import contextlib

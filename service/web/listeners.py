@@ -15,8 +15,9 @@ from wolfstream.service.settings import Settings
 logger = logging.getLogger(__name__)
 
 _BACKLOG = 1024
-_GONE_SECONDS = 2.0
-# The address "all addresses" -> a local address, for a browser on this machine.
+# How long to wait for a port that another process still uses.
+_BIND_RETRY_SECONDS = 2.0
+# Wildcard address -> loopback address, for a browser on this machine.
 _LOCAL_ADDRESS = {"0.0.0.0": "127.0.0.1", "::": "::1"}
 
 
@@ -35,14 +36,15 @@ def bound_sockets(settings: Settings, has_keys: bool) -> Iterator[list[socket.so
     family = socket.AF_INET6 if ":" in settings.host else socket.AF_INET
     with contextlib.ExitStack() as stack:
         try:
-            listener = _bound(settings, family)
+            listener = _bind_exclusively(settings, family)
             listeners = [stack.enter_context(listener)]
             if settings.workers:
-                # This socket did not share the port: so no other server has it.
+                # This socket was not shared, so no other server uses the port.
                 address = listener.getsockname()
                 listener.close()
                 listeners = [
-                    stack.enter_context(_sharing(address, family)) for _ in range(settings.workers)
+                    stack.enter_context(_bind_shared(address, family))
+                    for _ in range(settings.workers)
                 ]
         except OSError as error:
             raise StartupError(
@@ -53,10 +55,10 @@ def bound_sockets(settings: Settings, has_keys: bool) -> Iterator[list[socket.so
         yield listeners
 
 
-def _bound(settings: Settings, family: socket.AddressFamily) -> socket.socket:
-    """Return a socket that has the port alone."""
-    # The workers of a killed server may have it for another moment.
-    deadline = time.monotonic() + (_GONE_SECONDS if settings.workers else 0.0)
+def _bind_exclusively(settings: Settings, family: socket.AddressFamily) -> socket.socket:
+    """Return a socket that does not share its port."""
+    # The workers of a killed server may use it for another moment.
+    deadline = time.monotonic() + (_BIND_RETRY_SECONDS if settings.workers else 0.0)
     while True:
         try:
             return socket.create_server((settings.host, settings.port), family=family)
@@ -66,7 +68,7 @@ def _bound(settings: Settings, family: socket.AddressFamily) -> socket.socket:
         time.sleep(0.05)
 
 
-def _sharing(address: tuple[str, int], family: socket.AddressFamily) -> socket.socket:
+def _bind_shared(address: tuple[str, int], family: socket.AddressFamily) -> socket.socket:
     """Return a socket that shares its port with other sockets from this function."""
     return socket.create_server(address[:2], family=family, backlog=_BACKLOG, reuse_port=True)
 
@@ -93,7 +95,7 @@ def url_of(listener: socket.socket, settings: Settings) -> str:
 
 
 def _reason(error: OSError) -> str:
-    """Return the system's message; the messages of asyncio and socket repeat the address."""
+    """Return the system's message: those of asyncio and socket would repeat the address."""
     return os.strerror(error.errno) if error.errno and error.errno > 0 else str(error)
 
 

@@ -1,4 +1,4 @@
-"""Changes which models this replica leads and stands by for, as other replicas come and go."""
+"""Changes which models this replica leads, or is a standby of, as replicas join and leave."""
 
 import asyncio
 import logging
@@ -23,19 +23,19 @@ from wolfstream.service.fleet.opening import Fleet
 
 logger = logging.getLogger(__name__)
 
-# How many models move to other replicas in one review.
+# Maximum number of models that are handed over to other replicas in one review.
 _HANDED_OVER = 8
-# How often to check whether other replicas have come or gone.
+# How often to check whether other replicas have joined or left.
 _WATCH_SECONDS = 0.05
-# A model without a leader is taken over only after so many reviews: a leader may exist already, but
-# not be announced yet.
+# A model is taken over only after this many reviews without a leader: the leader may not have
+# announced itself yet.
 _REVIEWS_WITHOUT_LEADER = 4
 # Seconds before a failed takeover is tried again. Each further failure doubles them.
-_FIRST_PAUSE, _LONGEST_PAUSE = 0.5, 15.0
+_FIRST_PAUSE, _MAX_PAUSE = 0.5, 15.0
 
 
 class _Failures(NamedTuple):
-    """The takeovers of a model that have failed in a row."""
+    """The consecutive failed takeovers of a model."""
 
     times: int
     due: float  # when the next takeover may begin, by time.monotonic()
@@ -45,10 +45,10 @@ _NO_FAILURES = _Failures(0, 0.0)
 
 
 class RoleChanges:
-    """Reviews the roles of this replica again and again until `end`. Used on the event loop.
+    """Reviews the roles of this replica repeatedly, until `end`. Used on the event loop.
 
     Args:
-        lead: lets this replica lead a model; raises Refusal.
+        lead: makes this replica lead a model; raises Refusal.
         ranked_by: returns the name by which replicas are ranked for a model.
     """
 
@@ -63,22 +63,22 @@ class RoleChanges:
         self._engine, self._fleet, self._members = engine, fleet, members
         self._lead, self._ranked_by = lead, ranked_by
         self._ended = False
-        # Models that were seen with a leader since this replica was started.
+        # Models that have had a leader since this replica was started.
         self._led_before = set[str]()
-        # Model -> in how many reviews in a row it had no leader.
+        # Model -> number of consecutive reviews in which it had no leader.
         self._leaderless = Counter[str]()
         # Model -> its failed takeovers, if the last one failed.
         self._failures = dict[str, _Failures]()
-        # (name of a method, model) -> its task, which runs beside the reviews.
+        # (name of a method, model) -> its task, which runs concurrently with the reviews.
         self._tasks = dict[tuple[str, str], asyncio.Task[None]]()
         self._watching = asyncio.create_task(self._watch())
 
     def end(self) -> None:
-        """Begin no more changes; those that have begun continue."""
+        """Start no more changes; those under way continue."""
         self._ended = True
 
     def stop(self) -> None:
-        """Begin no more changes, and cancel those that have begun."""
+        """Start no more changes, and cancel those under way."""
         self._watching.cancel()
         for task in list(self._tasks.values()):
             task.cancel()
@@ -95,7 +95,7 @@ class RoleChanges:
                     logger.exception("review of roles failed")
 
     async def _next_review(self) -> None:
-        """Wait for a while, or until another replica has come, is silent or cannot be reached."""
+        """Wait for a while, or until another replica joins, falls silent or becomes unreachable."""
         living, waited = self._others(), 0.0
         while waited < BEAT_SECONDS and self._others() == living:
             await asyncio.sleep(_WATCH_SECONDS)
@@ -105,9 +105,9 @@ class RoleChanges:
         return [replica.url for replica in self._members.others()]
 
     async def _review(self) -> None:
-        """Take over models that this replica should lead, release others, and stand by.
+        """Take over the models that this replica should lead, release others, and stand by.
 
-        What takes long is done in tasks, so that it does not delay models whose leaders are gone.
+        Slow changes are made in tasks, so that they do not delay models whose leaders are gone.
         """
         living = self._members.living()
         leaders = leaders_by_model(living)
@@ -141,7 +141,7 @@ class RoleChanges:
     def _take_over_leaderless(self, leaders: dict[str, Replica], living: list[Replica]) -> None:
         """Take over the models that have lost their leader, if this replica is their successor.
 
-        A takeover by another replica may have failed, or a term may have ended without a new one.
+        Another replica's takeover may have failed, or a term may have ended without a new one.
         """
         names = set(self._fleet.catalogue.names)
         self._led_before = (self._led_before | leaders.keys()) & names
@@ -175,7 +175,7 @@ class RoleChanges:
     async def _release_led_elsewhere(
         self, leaders: dict[str, Replica], living: list[Replica]
     ) -> None:
-        """Release the models that others should lead, or lead already in a later term."""
+        """Release the models that others should lead, or already lead in a later term."""
         handed_over = 0
         for name, leader in leaders.items():
             if leader.url != self._members.url:
@@ -185,19 +185,19 @@ class RoleChanges:
                     await self.release(name)
                 continue
             if handed_over >= _HANDED_OVER or self._ranked_by(name) != name:
-                continue  # a challenger goes with its champion
+                continue  # a challenger moves with its champion
             if should_hand_over(name, leader, living):
                 handed_over += 1
                 await self.release(name)
 
     async def _release_deleted(self) -> None:
-        """Release models that another replica has led in a later term, and deleted.
+        """Release models that another replica has deleted in a later term.
 
         Raises StorageFailed.
         """
         catalogue = self._fleet.catalogue
         for model in self._engine.recovered():
-            # A model that is newer than the last read of the catalogue is looked up.
+            # The last read of the catalogue may be older than the model, so look it up.
             if model.id not in catalogue.numbers:
                 entry = await asyncio.to_thread(catalogue.find, model.name)
                 if entry is None or entry.number != model.id:
@@ -207,7 +207,7 @@ class RoleChanges:
         return self._engine.leading.leads(name)
 
     def _begin_takeover(self, name: str) -> None:
-        """Start to take over a model, unless that would fail now or has just failed."""
+        """Start to take over a model, unless this would fail now or has just failed."""
         failures = self._failures.get(name, _NO_FAILURES)
         if not self._members.lag_seconds and time.monotonic() >= failures.due:
             self._start(name, self._take_over)
@@ -217,7 +217,7 @@ class RoleChanges:
             await self._lead(name)
         except Exception as error:
             times = self._failures.get(name, _NO_FAILURES).times
-            pause = min(_FIRST_PAUSE * 2.0 ** min(times, 20), _LONGEST_PAUSE)
+            pause = min(_FIRST_PAUSE * 2.0 ** min(times, 20), _MAX_PAUSE)
             self._failures[name] = _Failures(times + 1, time.monotonic() + pause)
             if not isinstance(error, Refusal):
                 raise

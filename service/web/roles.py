@@ -1,4 +1,4 @@
-"""Decides for this replica of a fleet which models it leads, and which replica leads the others."""
+"""Determines which models this replica of a fleet leads, and which replicas lead the others."""
 
 import asyncio
 import logging
@@ -15,24 +15,24 @@ from wolfstream.service.web.role_changes import RoleChanges
 
 logger = logging.getLogger(__name__)
 
-# How long a replica that stops still answers replicas that do not know of its stop yet.
+# How long a stopping replica still responds to replicas that do not know yet that it stops.
 _LINGER_SECONDS = 1.0
 
 
 class Roles:
-    """The roles of this replica, as they follow from what all replicas announce.
+    """The roles of this replica, which follow from the announcements of all replicas.
 
     Used on the event loop.
 
     Attributes:
         members: the replicas of the fleet.
-        secret: with it the other replicas seal the messages that ask this one for views.
+        secret: seals the other replicas' requests for this one's views.
     """
 
     def __init__(self, engine: Engine, fleet: Fleet, settings: Settings) -> None:
         self._engine, self._fleet = engine, fleet
         self._draining = False
-        self._takeovers = dict[str, asyncio.Task[bool]]()  # by model; those that are running
+        self._takeovers = dict[str, asyncio.Task[bool]]()  # model -> its running takeover
         self._url = settings.advertise
         self.secret = secrets.token_hex(16)
         self.members = Members(fleet.nats, self._url, self._report, settings.max_lag_seconds)
@@ -54,7 +54,7 @@ class Roles:
 
     @property
     def lag_seconds(self) -> float:
-        """How long ago most NATS servers were last heard."""
+        """Seconds since a majority of the NATS servers was last heard; 0 while it is heard."""
         return self.members.lag_seconds
 
     def leads(self, name: str) -> bool:
@@ -66,9 +66,10 @@ class Roles:
         return Replica(self._url, True, {}, {})
 
     def check(self) -> None:
-        """Raise NotReady if this replica does not know the others: not yet, or no longer.
+        """Raise NotReady if this replica does not know the others yet, or no longer.
 
-        Also raise it if the others do not know this one, because another replica has its address.
+        It is also raised if another replica has this one's address: then the others do not know
+        this one.
         """
         if self.members.silenced:
             raise NotReady(
@@ -84,13 +85,13 @@ class Roles:
             )
 
     def responsible(self, name: str) -> Replica:
-        """Return the replica that leads a model, or else should lead it. Raises NotReady.
+        """Return the replica that leads a model or, if none does, should. Raises NotReady.
 
         The leader of a challenger is that of its champion.
         """
         self.check()
         ranked_by = self._ranked_by(name)
-        # The challenger itself is looked up as well: this replica may learn late of its champion.
+        # The name itself is looked up as well: this replica may not know the champion yet.
         for candidate in (ranked_by, name):
             leader = self.members.find_leader(candidate)
             own = self._engine.recovered_model(candidate)
@@ -110,12 +111,12 @@ class Roles:
     def _ranked_by(self, name: str) -> str:
         """Return the name by which replicas are ranked for a model: its champion's or its own.
 
-        So a champion and its challengers have the same leader.
+        Therefore a champion and its challengers have the same leader.
         """
         return self._fleet.catalogue.champions.get(name, name)
 
     def is_gone(self, replica: Target) -> bool:
-        """Return whether a replica has fallen silent."""
+        """Return whether a replica has fallen silent, or cannot be connected to."""
         return replica.url not in self._others()
 
     def living(self) -> list[Replica]:
@@ -127,13 +128,13 @@ class Roles:
         self.members.suspect(replica.url)
 
     def names(self) -> list[str]:
-        """Return the names of all models; for those that others lead, as of a moment ago."""
+        """Return the names of all models; those that other replicas lead may be a moment old."""
         return self._fleet.catalogue.names
 
     async def lead(self, name: str) -> bool:
-        """Lead a model that this replica is responsible for; return whether the model exists.
+        """Let this replica lead a model; return whether the model exists.
 
-        The takeover continues if the caller stops waiting for it.
+        The takeover continues if the caller is cancelled.
 
         Raises NotLeader, StorageFailed, NotReady.
         """
@@ -142,7 +143,7 @@ class Roles:
         takeover = self._takeovers.get(name)
         if takeover is None:
             takeover = self._takeovers[name] = asyncio.create_task(self._take_over(name))
-            takeover.add_done_callback(lambda done: self._taken_over(name, done))
+            takeover.add_done_callback(lambda done: self._end_takeover(name, done))
         return await asyncio.shield(takeover)
 
     async def _take_over(self, name: str) -> bool:
@@ -153,23 +154,23 @@ class Roles:
         self.members.announce()
         return led
 
-    def _taken_over(self, name: str, done: "asyncio.Task[bool]") -> None:
+    def _end_takeover(self, name: str, done: "asyncio.Task[bool]") -> None:
         del self._takeovers[name]
         if not done.cancelled() and (error := done.exception()):
             logger.info("takeover failed: model=%s error=%s", name, error)
 
     def progress(self, name: str) -> str:
-        """Return a sentence for clients about the progress of the takeover of a model."""
+        """Return the progress of the takeover of a model, as a text for clients."""
         return self._engine.leading.progress(self._ranked_by(name))
 
     async def hand_over(self) -> None:
-        """Take over no more models, and hand those that are led over to other replicas."""
+        """Take over no more models, and hand over the models of this replica to others."""
         self._draining = True
         self._changes.end()
         self.members.announce()
         if len(self.members.living()) > 1:
             for model in self._engine.recovered():
-                if model.champion is None:  # a challenger goes with its champion
+                if model.champion is None:  # a challenger moves with its champion
                     await self._changes.release(model.name)
         self.members.announce()
         await asyncio.sleep(_LINGER_SECONDS)
@@ -178,7 +179,7 @@ class Roles:
         return [replica.url for replica in self.members.others()]
 
     def describe(self) -> dict[str, Any]:
-        """Return the fleet as this replica sees it."""
+        """Return what this replica knows of its fleet, as plain data."""
         return {
             "replica": self._url,
             "connected": self._fleet.nats.connected,

@@ -44,7 +44,7 @@ from wolfstream.service.storage.process_mark import ProcessMark
 from wolfstream.service.views.feeds import Feeds
 from wolfstream.service.web.formats.memory import MemoryBudget
 from wolfstream.service.web.http_server import (
-    PATIENCE_SECONDS,
+    SHUTDOWN_SECONDS,
     HttpServer,
     client_config,
     leader_config,
@@ -64,11 +64,11 @@ if TYPE_CHECKING:
 
 logger = logging.getLogger(__name__)
 
-# How long the writer's thread may run Python code before the event loop gets its turn.
+# How long the writer's thread may run Python code before the event loop can run.
 _SWITCH_SECONDS = 0.001
 # How long a server that stops learns what it has accepted: its clients are to hear the outcome
 # before their connections are closed.
-_LEARN_SECONDS = PATIENCE_SECONDS - 2
+_LEARN_SECONDS = SHUTDOWN_SECONDS - 2
 
 
 def serve(
@@ -83,9 +83,9 @@ def serve(
     Args:
         settings: the server's settings.
         loads: model -> the model file from which it is created.
-        recover: whether to start without what the data directory has lost.
-        compiling: the process that compiles the numerics, if one runs already.
-        no_keys: whether the server may run without keys, although it had some.
+        recover: whether to start although the data directory has lost data.
+        compiling: the process that compiles the numerics, if there is one already.
+        no_keys: whether the server may run without keys although it once had some.
 
     Raises StartupError.
     """
@@ -103,7 +103,7 @@ def serve(
         mark.report()
         if recover and not settings.fleet:
             recover_directory(settings.data)
-        _after_a_crash(settings)
+        _handle_last_crash(settings)
         fleet = _join(settings, loads, recover, stack) if settings.fleet else None
         ring = _read_ring(settings, fleet)
         listeners = stack.enter_context(bound_sockets(settings, ring.required))
@@ -128,15 +128,15 @@ def serve(
             )
 
 
-def _after_a_crash(settings: Settings) -> None:
-    """Exclude models that crash a process, if the last process crashed; trace crashes of this one.
+def _handle_last_crash(settings: Settings) -> None:
+    """If the previous process crashed, exclude the models that cause it; trace crashes of this one.
 
-    The replicas of a fleet recognise such models by the marks of their replays instead.
+    The replicas of a fleet recognise such models by their marks of replays instead.
     """
     path = crash_path(settings.data)
     if last_crash(path) and not settings.fleet:
         for number in leave_out_what_crashes(settings.data):
-            logger.error("model crashes a process, it is left out: number=%d", number)
+            logger.error("model crashes the process, model left out: number=%d", number)
     watch_for_crashes(path)
 
 
@@ -162,8 +162,8 @@ async def _serve(
         raise
     engine, streams = Engine(settings, storage, WarmUp(compiling), loads), Streams()
     side_file = SideFile(side_path(settings.data), points.SCHEMA + alerts.SCHEMA)
-    noted = alerts.Alerts(side_file, posted=webhook is not None)
-    monitor = Monitor(engine, points.Points(side_file), noted)
+    alert_log = alerts.Alerts(side_file, posted=webhook is not None)
+    monitor = Monitor(engine, points.Points(side_file), alert_log)
     roles = _begin_roles(engine, fleet, settings) if fleet else None
     feeds = Feeds()
     workers = None
@@ -183,24 +183,24 @@ async def _serve(
         drain_seconds=settings.drain_seconds,
     )
     engine.ready.add_done_callback(lambda _: server.recovery_ended())
-    watching = [
+    background = [
         asyncio.create_task(monitor.run()),
         asyncio.create_task(watch_keys(ring, streams, lambda: key_mark.set(ring.required))),
         asyncio.create_task(watch_connections(server.server_state, settings.patience_seconds)),
     ]
     if workers is not None or membership is not None:
         engine.watch(feeds.changed)
-        watching.append(asyncio.create_task(feeds.run(engine.recovered)))
+        background.append(asyncio.create_task(feeds.run(engine.recovered)))
     if membership is not None:
-        watching.append(asyncio.create_task(membership.followed.views.run()))
-        watching.append(asyncio.create_task(membership.neighbours.run()))
+        background.append(asyncio.create_task(membership.followed.views.run()))
+        background.append(asyncio.create_task(membership.neighbours.run()))
     if webhook is not None:
-        watching.append(asyncio.create_task(deliver(webhook, noted)))
+        background.append(asyncio.create_task(deliver(webhook, alert_log)))
     if workers is not None:
-        watching.append(asyncio.create_task(workers.run()))
+        background.append(asyncio.create_task(workers.run()))
         listeners = [workers.listener]
     await server.serve(sockets=listeners)
-    for task in watching:
+    for task in background:
         task.cancel()
     if roles is not None:
         roles.stop()
@@ -209,9 +209,9 @@ async def _serve(
         # A compilation cannot be interrupted: the process ends without waiting for it. Until then
         # it owns the data directory.
         mark.end()
-        _leave(0)
+        _exit_now(0)
     error = engine.ready.exception() if engine.ready.done() else None
-    # A signal ends a recovery with NotReady. That is no failure: nothing in the log is lost.
+    # A signal ends a recovery with NotReady. This is not a failure: nothing in the log is lost.
     if error is not None and not (engine.readiness.leaving and isinstance(error, NotReady)):
         raise error
 
@@ -263,7 +263,7 @@ def _read_ring(settings: Settings, fleet: "Fleet | None") -> KeyRing:
 
 
 class _Server(HttpServer):
-    """uvicorn's server, which answers all requests that it accepted before it exits."""
+    """uvicorn's server, which answers all accepted requests before it exits."""
 
     def __init__(
         self,
@@ -287,7 +287,7 @@ class _Server(HttpServer):
         if self._engine.ready.exception():
             self.should_exit = True
         else:
-            # The objects that exist now live until the end. Without this, each full collection
+            # The present objects live until the process ends. Without this, each full collection
             # would visit them, and stop all threads for a tenth of a second.
             gc.collect()
             gc.freeze()
@@ -296,21 +296,21 @@ class _Server(HttpServer):
 
     @contextlib.contextmanager
     def capture_signals(self) -> Iterator[None]:
-        """Exit on SIGTERM and SIGINT; uvicorn would raise them once more at the end."""
+        """Exit on SIGTERM and SIGINT; uvicorn would raise the signal again at the end."""
         loop = asyncio.get_running_loop()
         for number in (signal.SIGTERM, signal.SIGINT):
             loop.add_signal_handler(number, self._exit, number)
         yield
 
     def _exit(self, number: signal.Signals) -> None:
-        """Begin to stop, and log what is left to do; on a second signal, exit at once."""
+        """Start stopping, and log what is left to do; on a second signal, exit at once."""
         if self.should_exit:
             logger.warning("exiting now; everything acknowledged is in the journal")
             self._engine.abandon()
-            _leave(128 + number)
+            _exit_now(128 + number)
         self.should_exit = self._engine.readiness.leaving = True
         self._engine.stop_replays()
-        if self._roles is None and not self._drain_seconds:  # else `shutdown` refuses later
+        if self._roles is None and not self._drain_seconds:  # otherwise `shutdown` does so later
             self._engine.refuse()
         logger.info(
             "stopping: %d samples wait to be learned; a second signal ends the server now",
@@ -318,7 +318,7 @@ class _Server(HttpServer):
         )
 
     async def shutdown(self, sockets: list[socket.socket] | None = None) -> None:
-        """Stop accepting, answer what was accepted, close streams with 1001, then all connections.
+        """Stop accepting, answer accepted requests, close streams with 1001, then all connections.
 
         Before that, a replica of a fleet hands over its models, and forwards calls. For
         `drain_seconds`, all calls are still answered, until a load balancer sends no more. What
@@ -327,21 +327,21 @@ class _Server(HttpServer):
         drained = time.monotonic() + self._drain_seconds
         if self._roles is not None:
             with contextlib.suppress(TimeoutError):
-                await asyncio.wait_for(self._roles.hand_over(), PATIENCE_SECONDS)
+                await asyncio.wait_for(self._roles.hand_over(), SHUTDOWN_SECONDS)
         await asyncio.sleep(max(drained - time.monotonic(), 0.0))
         self._engine.refuse()
         asyncio.get_running_loop().call_later(_LEARN_SECONDS, self._engine.stop_learning)
         self._monitor.close()
         if self._workers is not None:
-            await self._workers.stop()  # they need this process until they have ended
+            await self._workers.stop()  # they need this process until they have exited
         for listener in self.servers:
             listener.close()
         with contextlib.suppress(TimeoutError):
-            await asyncio.wait_for(self._streams.drain(), PATIENCE_SECONDS)
+            await asyncio.wait_for(self._streams.drain(), SHUTDOWN_SECONDS)
         await super().shutdown(sockets)
 
 
-def _leave(code: int) -> NoReturn:
+def _exit_now(code: int) -> NoReturn:
     """End the process at once, whatever its threads are doing."""
     logging.shutdown()
     os._exit(code)

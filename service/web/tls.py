@@ -9,7 +9,7 @@ from wolfstream.service.settings import Settings
 
 
 class _EncryptedKey(Exception):
-    """The key is encrypted, and a server cannot ask anybody for the password."""
+    """The key is encrypted, and a server has nobody to ask for the password."""
 
 
 def check_tls(cert: Path | None, key: Path | None, prefix: str = "--tls-") -> None:
@@ -18,7 +18,7 @@ def check_tls(cert: Path | None, key: Path | None, prefix: str = "--tls-") -> No
     Args:
         cert: the certificate.
         key: its private key.
-        prefix: of the names of the two settings, which end in "cert" and "key".
+        prefix: beginning of the names of the two settings, which end in "cert" and "key".
 
     Raises StartupError if they are invalid, or do not belong together.
     """
@@ -51,7 +51,7 @@ def client_tls(ca: Path | None, cert: Path | None, key: Path | None, prefix: str
         ca: the certificates of the authorities that it trusts; None for those of the system.
         cert: its own certificate, if it has one.
         key: the private key of that certificate.
-        prefix: of the names of the three settings, which end in "ca", "cert" and "key".
+        prefix: beginning of the names of the three settings, which end in "ca", "cert" and "key".
 
     Raises StartupError.
     """

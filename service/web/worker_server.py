@@ -18,7 +18,7 @@ from wolfstream.service.heads.entry_points import permit
 from wolfstream.service.settings import Settings
 from wolfstream.service.web.formats.memory import MemoryBudget
 from wolfstream.service.web.http_server import (
-    PATIENCE_SECONDS,
+    SHUTDOWN_SECONDS,
     HttpServer,
     client_config,
     watch_keys,
@@ -33,7 +33,7 @@ from wolfstream.service.workers.reports import WorkerCounts
 
 logger = logging.getLogger(__name__)
 
-# The intervals at which the leader is told what requests use, and what was counted.
+# How often to report the resources in use, and the counts, to the leader.
 _USE_SECONDS = 0.05
 _REPORT_SECONDS = 1.0
 
@@ -62,7 +62,7 @@ def serve_worker(
 
 
 class _Worker:
-    """A worker: its connections to clients, and what it knows about the other processes."""
+    """A worker: its connections to clients, and its state of the other processes."""
 
     def __init__(self, settings: Settings, keys: bytes | None) -> None:
         self._settings = settings
@@ -84,7 +84,7 @@ class _Worker:
         self._engine: FollowerEngine
 
     async def run(self, connection: socket.socket, listener: socket.socket, forward: str) -> None:
-        """Serve until SIGTERM, then answer the requests that were accepted."""
+        """Serve until SIGTERM, then answer the accepted requests."""
         settings, ring = self._settings, self._ring
         self._engine = engine = FollowerEngine(settings)
         self._counted = WorkerCounts(engine)
@@ -95,15 +95,15 @@ class _Worker:
         self._channel = await open_channel(connection, self._take, self._lost)
         engine.connect(self._channel)
         ring.spent = lambda key_id, n: self._channel.send(FrameKind.SPENT, key_id, n)
-        beside = [
+        background = [
             asyncio.create_task(self._load()),
-            asyncio.create_task(self._tell_use()),
-            asyncio.create_task(self._tell_counts()),
+            asyncio.create_task(self._report_use()),
+            asyncio.create_task(self._report_counts()),
             asyncio.create_task(watch_keys(ring, self._streams)),
             asyncio.create_task(watch_connections(server.server_state, settings.patience_seconds)),
         ]
         await server.serve(sockets=[listener])
-        for task in beside:
+        for task in background:
             task.cancel()
         self._channel.send(FrameKind.REPORT, self._counted.since_last())
         self._channel.close()
@@ -124,7 +124,7 @@ class _Worker:
                 self._channel.send(FrameKind.REPORT, self._counted.since_last())
 
     def _lost(self, _: Channel) -> None:
-        """End the process if the leader is gone: it could not answer anything."""
+        """Exit if the leader is gone: without it, no request can be answered."""
         if not self._server.should_exit:
             logger.error("leader process exited, worker stopping")
             logging.shutdown()
@@ -132,12 +132,12 @@ class _Worker:
 
     async def _load(self) -> None:
         await self._engine.load()
-        # As in the leader, full collections would otherwise visit all objects that exist now.
+        # As in the leader, full collections would otherwise visit all present objects.
         gc.collect()
         gc.freeze()
 
-    async def _tell_use(self) -> None:
-        """Tell the leader what requests use here, whenever it has changed."""
+    async def _report_use(self) -> None:
+        """Report to the leader what requests use here, whenever it has changed."""
         reported = ResourceUse()
         while True:
             connections = len(self._server.server_state.connections)
@@ -145,22 +145,22 @@ class _Worker:
             if use != reported:
                 self._channel.send(FrameKind.USE, *use)
                 reported = use
-            # Thousands of connections may come and go: changes are reported together.
+            # Thousands of connections may open and close, so changes are reported together.
             await asyncio.sleep(_USE_SECONDS / 10)
             with contextlib.suppress(TimeoutError):
                 async with asyncio.timeout(_USE_SECONDS):
                     await self._use_changed.wait()
             self._use_changed.clear()
 
-    async def _tell_counts(self) -> None:
-        """Report counts to the leader at intervals, so that few are lost if this process dies."""
+    async def _report_counts(self) -> None:
+        """Report counts to the leader regularly, so that few are lost if this process dies."""
         while True:
             await asyncio.sleep(_REPORT_SECONDS)
             self._channel.send(FrameKind.REPORT, self._counted.since_last())
 
 
 class _Server(HttpServer):
-    """uvicorn's server, which answers all requests that it accepted before it exits."""
+    """uvicorn's server, which answers all accepted requests before it exits."""
 
     def __init__(self, config: uvicorn.Config, streams: Streams) -> None:
         super().__init__(config)
@@ -176,9 +176,9 @@ class _Server(HttpServer):
         self.should_exit = True
 
     async def shutdown(self, sockets: list[socket.socket] | None = None) -> None:
-        """Stop accepting, answer what was accepted, and close streams with 1001."""
+        """Stop accepting, answer accepted requests, and close streams with 1001."""
         for listener in self.servers:
             listener.close()
         with contextlib.suppress(TimeoutError):
-            await asyncio.wait_for(self._streams.drain(), PATIENCE_SECONDS)
+            await asyncio.wait_for(self._streams.drain(), SHUTDOWN_SECONDS)
         await super().shutdown(sockets)

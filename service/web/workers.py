@@ -18,7 +18,7 @@ from wolfstream.service.workers.processes import WorkerProcesses
 
 
 def check_workers(settings: Settings) -> None:
-    """Raise StartupError if the settings ask for workers on a system that cannot have them."""
+    """Raise StartupError if the settings have workers on a system that does not support them."""
     if settings.workers and sys.platform != "linux":
         raise StartupError(
             f"--workers {settings.workers}: processes share a port evenly on Linux only, this is "
@@ -76,6 +76,6 @@ class Workers:
         await self.leader.announcements.run()
 
     async def stop(self) -> None:
-        """Wait until the workers have answered the requests that they accepted, and have ended."""
+        """Wait until the workers have answered the requests that they accepted, and have exited."""
         await self._processes.stop()
         self._directory.cleanup()

@@ -1,4 +1,4 @@
-"""Worker processes, which answer requests on the machine of the process that learns.
+"""Worker processes, which answer requests for the process that learns, on the same machine.
 
     client -> worker: parse, check, decode -> (channel) -> leader: append, learn, publish
     client <- worker: encode               <- (channel) <- leader: replies, views, states

@@ -1,4 +1,4 @@
-"""The leader's announcements: what all workers must know about the process that learns."""
+"""The leader's announcements: what all workers must know about the leader and each other."""
 
 import asyncio
 import time
@@ -13,11 +13,11 @@ from wolfstream.service.spec.model import ModelSpec
 from wolfstream.service.workers.channel import Channel, FrameKind
 from wolfstream.service.workers.messages import LeaderState, ResourceUse
 
-# Time between two searches for changes that no call reports: phases, models in recovery.
-_LOOK_SECONDS = 0.05
-# How often a replica's workers are told when its fleet was last heard.
+# Time between two checks for changes that nobody reports, such as phases and recovered models.
+_CHECK_SECONDS = 0.05
+# Time between two announcements of when the fleet was last heard.
 _HEARD_SECONDS = 0.5
-# The phase of a replica that has lost its fleet.
+# The phase of a replica that has lost contact with its fleet.
 _ALONE = "without the other replicas of its fleet"
 
 
@@ -38,7 +38,7 @@ class _Worker:
     Attributes:
         channel: to the worker.
         use: what its requests use.
-        specs: number of a model -> spec that the worker was told.
+        specs: number of a model -> spec that was announced to the worker.
     """
 
     def __init__(self, channel: Channel) -> None:
@@ -48,7 +48,7 @@ class _Worker:
 
 
 class Announcements:
-    """Keeps every worker informed of the phase, the models, the keys, and what the others use."""
+    """Informs all workers of the phase, the models, the keys, and the use of other processes."""
 
     def __init__(self, engine: Engine, held: Callable[[], int], fleet: FleetLink | None) -> None:
         """Begin without workers.
@@ -56,15 +56,15 @@ class Announcements:
         Args:
             engine: of this process.
             held: returns the bytes that requests hold in this process.
-            fleet: of a replica; None for a single server.
+            fleet: the link to the fleet; None for a single server.
         """
         self._engine, self._held, self._fleet = engine, held, fleet
-        self._heard_due = 0.0  # when HEARD is next announced, by time.monotonic()
+        self._heard_due = 0.0  # when to announce HEARD next, by time.monotonic()
         self._workers: dict[Channel, _Worker] = {}
-        self._models: dict[int, Model] = {}  # that were announced, by number
-        self._specs: dict[int, ModelSpec] = {}  # of these models
-        self._model_changes = -1  # of the engine, when `_models` was read
-        self._announced_held = 0  # bytes of this process, as last announced
+        self._models: dict[int, Model] = {}  # number -> announced model
+        self._specs: dict[int, ModelSpec] = {}  # number -> announced spec
+        self._model_changes = -1  # `engine.model_changes` when `_models` was read
+        self._announced_held = 0  # result of `held`, as last announced
         self._state = LeaderState()  # as last announced
         engine.watch(self._announce_published)
 
@@ -101,10 +101,10 @@ class Announcements:
 
         Args:
             model_id: number of the model.
-            head: that predicted.
-            rows: how many.
-            requests: how many brought them.
-            seconds: how long these took together.
+            head: the head that predicted.
+            rows: number of rows.
+            requests: number of requests with these rows.
+            seconds: the sum of the durations of these requests.
         """
         if model_id in self._models:
             counts = self._models[model_id].counts[head]
@@ -113,7 +113,7 @@ class Announcements:
             counts.predict_seconds += seconds
 
     def connect(self, channel: Channel) -> None:
-        """Tell a new worker everything, and keep it informed."""
+        """Announce everything to a new worker, and changes from now on."""
         worker = self._workers[channel] = _Worker(channel)
         channel.send(FrameKind.STATE, *self._state)
         self._announce_models(worker)
@@ -125,18 +125,24 @@ class Announcements:
             self._announce_use()
 
     def set_use(self, channel: Channel, use: ResourceUse) -> None:
-        """Record what the requests to a worker use, and tell the others."""
+        """Record what the requests to a worker use, and announce it to the others."""
         self._workers[channel].use = use
         self._announce_use()
 
-    def announce_spent(self, key_id: str, samples: int, but: Channel | None = None) -> None:
-        """Announce the samples admitted under a key's quota, except to the worker that did it."""
+    def announce_spent(self, key_id: str, samples: int, source: Channel | None = None) -> None:
+        """Announce samples that were admitted under a key's quota.
+
+        Args:
+            key_id: id of the key.
+            samples: number of samples.
+            source: the worker that has admitted them; None for this process.
+        """
         for channel in self._workers:
-            if channel is not but:
+            if channel is not source:
                 channel.send(FrameKind.SPENT, key_id, samples)
 
     def announce_keys(self, keys: bytes | None) -> None:
-        """Announce which API keys are valid."""
+        """Announce the valid API keys, encoded by `access.copied_keys`."""
         for channel in self._workers:
             channel.send(FrameKind.KEYS, keys)
 
@@ -148,12 +154,12 @@ class Announcements:
                 self._announce_use()
             if self._fleet is not None and time.monotonic() >= self._heard_due:
                 self._announce_heard(self._fleet)
-            await asyncio.sleep(_LOOK_SECONDS)
+            await asyncio.sleep(_CHECK_SECONDS)
 
     def _announce_heard(self, fleet: FleetLink) -> None:
-        """Announce when the fleet was last heard, on the clock that all processes share.
+        """Announce when the fleet was last heard, by the clock that all processes share.
 
-        So a worker notices also if this process is stopped and announces nothing.
+        So a worker also notices if this process is suspended and announces nothing.
         """
         now = time.monotonic()
         self._heard_due = now + _HEARD_SECONDS
@@ -168,7 +174,7 @@ class Announcements:
             self._announce_changes()
 
     def _announce_changes(self) -> None:
-        """Announce a new phase, and models that were created, deleted or given another spec."""
+        """Announce a changed phase, and new, deleted and changed models."""
         engine, state = self._engine, self._present_state()
         if engine.model_changes != self._model_changes:
             self._model_changes = engine.model_changes
@@ -202,7 +208,7 @@ class Announcements:
         return state
 
     def _announce_models(self, worker: _Worker) -> None:
-        """Send a worker the models that are new to it or have a new spec, and the deletions."""
+        """Send a worker the models that it does not know, changed specs, and deletions."""
         models = [
             [model_id, self._models[model_id].name, spec.plain()]
             for model_id, spec in self._specs.items()
@@ -213,7 +219,7 @@ class Announcements:
         worker.channel.send(FrameKind.MODELS, models, deleted)
 
     def _announce_use(self) -> None:
-        """Send each worker what the other workers and this process use."""
+        """Announce to each worker what the other workers and this process use."""
         use, self._announced_held = self.use, self._held()
         total = use._replace(held_bytes=use.held_bytes + self._announced_held)
         for worker in self._workers.values():

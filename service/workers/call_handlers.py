@@ -1,7 +1,7 @@
 """The leader's handlers of workers' calls: learning, labels, predicted rows, waiting, and views.
 
-A call that learns is submitted before the next frame is read, so that the samples of one connection
-are learned in order. The other calls wait in tasks of their own.
+A call that learns is submitted before the next frame is read, so that the samples of a channel are
+learned in order. All other calls are handled in tasks of their own.
 """
 
 import asyncio
@@ -34,10 +34,10 @@ class CallHandlers:
         Args:
             engine: of this process.
             feeds: of its models' views.
-            model: returns the model of a number, or raises a Refusal.
+            model: returns the model with a number, or raises a Refusal.
         """
         self._engine, self._feeds, self._model = engine, feeds, model
-        self._tasks: dict[Channel, set[asyncio.Task[None]]] = {}  # calls that wait, by worker
+        self._tasks: dict[Channel, set[asyncio.Task[None]]] = {}  # worker -> its calls
         self._handlers: dict[int, Callable[..., None]] = {
             FrameKind.LEARN: self._learn,
             FrameKind.LABEL: self._label,
@@ -52,13 +52,13 @@ class CallHandlers:
         return kind in self._handlers
 
     def handle(self, channel: Channel, kind: int, call: int, *arguments: Any) -> None:
-        """Handle a call; every failure becomes a reply.
+        """Handle a call, and reply; a failure is also sent as a reply.
 
         Args:
             channel: to the worker.
-            kind: of the call.
-            call: its number, which the reply repeats.
-            arguments: of the call.
+            kind: kind of the call.
+            call: number of the call, which the reply repeats.
+            arguments: arguments of the call.
         """
         try:
             self._handlers[kind](channel, call, *arguments)
@@ -66,11 +66,11 @@ class CallHandlers:
             channel.send(FrameKind.REFUSED, call, *refusal_to_plain(error))
         except Exception as failure:  # the channel's other calls must still be handled
             logger.exception("worker's call failed: kind=%s", FrameKind(kind).name)
-            unexpected = ServerFailed(f"{failure!r}; nothing was learned")
+            unexpected = ServerFailed(f"the server failed: {failure!r}; nothing was learned")
             channel.send(FrameKind.REFUSED, call, *refusal_to_plain(unexpected))
 
     def cancel(self, channel: Channel) -> None:
-        """Stop the waiting calls of a worker that is gone."""
+        """Cancel the tasks of a worker that is gone."""
         for task in self._tasks.pop(channel, ()):
             task.cancel()
 
@@ -118,21 +118,21 @@ class CallHandlers:
     async def _reached(
         self, model_id: int, epoch: str | None, sequence: int | None, followed: bool
     ) -> list[Any]:
-        """Wait until a model has reached a revision; return [epoch, sequence, version] as now.
+        """Wait until a model has reached a revision; return its [epoch, sequence, version].
 
         Args:
             model_id: number of the model.
-            epoch: of the revision; None for any.
-            sequence: of the revision; None for any.
-            followed: whether the worker needs the version of the view, which it will be sent soon.
+            epoch: epoch of the revision; None for any.
+            sequence: sequence of the revision; None for any.
+            followed: whether the worker copies the view, and needs its version.
         """
         model = self._model(model_id)
         if model.broken and not model.published.sequence:
             raise ModelBroken(f"model {model.name!r}: {model.broken}")
         await self._engine.reached(model, Revision(epoch, sequence))
-        position = await self._feeds.current_version(model) if followed else None
+        version = await self._feeds.current_version(model) if followed else None
         published = model.published
-        return [published.epoch, published.sequence, position]
+        return [published.epoch, published.sequence, version]
 
     async def _newer(self, model_id: int, plain: tuple[str, int] | None) -> bytes:
         version = None if plain is None else ViewVersion(*plain)
@@ -162,7 +162,7 @@ async def _answer(channel: Channel, call: int, work: Coroutine[Any, Any, Any]) -
 class _Reply:
     """A `Waiter` that sends the reply to a worker at once.
 
-    A future would cost a turn of the event loop for each of the leader's many requests.
+    A future would take another pass of the event loop for each of the leader's many requests.
     """
 
     __slots__ = ("_call", "_channel", "_kind")

@@ -20,17 +20,19 @@ class Calls:
         self.channel: Channel | None = None
         self._loop = asyncio.get_running_loop()
         self._last = 0  # number of the last call
-        self._replies: dict[int, asyncio.Future[Any]] = {}  # by the number of the call
-        self._durable: dict[int, asyncio.Future[Any]] = {}  # by the number of the call
+        # Number of a call -> future of its reply, and the future that is set once its samples are
+        # durable.
+        self._replies: dict[int, asyncio.Future[Any]] = {}
+        self._durable: dict[int, asyncio.Future[Any]] = {}
 
     def begin(
         self, kind: FrameKind, *arguments: Any, durable: "asyncio.Future[Any] | None" = None
     ) -> "asyncio.Future[Any]":
-        """Make a call; return a future of the reply, which raises a refusal.
+        """Make a call; return a future of the reply. A refusal is the future's exception.
 
         Args:
-            kind: of the call.
-            arguments: of the call, as plain data.
+            kind: kind of the call.
+            arguments: its arguments, as plain data.
             durable: set before the reply, as soon as the samples of the call are on disk.
 
         Raises NotReady without a channel.
@@ -45,16 +47,19 @@ class Calls:
         return reply
 
     async def answer(self, kind: FrameKind, *arguments: Any) -> Any:
-        """Make a call and return the reply. Raises a refusal, and NotReady without a channel."""
+        """Make a call, and return the reply.
+
+        Raises the Refusal that the leader replies, and NotReady without a channel.
+        """
         return await self.begin(kind, *arguments)
 
     def take_reply(self, kind: FrameKind, call: int, *content: Any) -> None:
-        """Deliver a reply to the caller, unless it no longer waits.
+        """Deliver a reply to the caller, if it still waits.
 
         Args:
             kind: ANSWER, DURABLE or REFUSED.
             call: number of the call.
-            content: of the reply, as plain data.
+            content: content of the reply, as plain data.
         """
         if kind == FrameKind.DURABLE:
             durable = self._durable.pop(call, None)

@@ -1,8 +1,8 @@
 """Frames between a worker and the leader, over a pair of connected sockets.
 
-A frame is its length in four bytes, then a MessagePack array that begins with a `FrameKind`. All
-frames of one turn of the event loop are sent with one system call: with many small requests in
-flight, a call for each would cost more than the requests.
+A frame is its length in four bytes, followed by a MessagePack array that begins with a `FrameKind`.
+All frames of one pass of the event loop are sent with one system call: with many small requests, a
+call for each frame would take longer than the requests themselves.
 """
 
 import asyncio
@@ -45,7 +45,7 @@ class FrameKind(IntEnum):
 
 
 class Channel(asyncio.Protocol):
-    """One end of the connection. Used on the event loop."""
+    """One end of a connection between a worker and the leader. Used on the event loop."""
 
     def __init__(
         self, received: Callable[["Channel", list[Any]], None], lost: Callable[["Channel"], None]
@@ -53,14 +53,14 @@ class Channel(asyncio.Protocol):
         """Begin without a connection.
 
         Args:
-            received: called with each frame.
-            lost: called once the other end is gone.
+            received: called with this channel and each frame that arrives.
+            lost: called with this channel once the other end is gone.
         """
         self._received, self._lost = received, lost
         self._transport: asyncio.Transport | None = None
         self._loop = asyncio.get_running_loop()
-        self._buffer = bytearray()  # received bytes that are not a complete frame yet
-        self._out: list[bytes] = []  # frames of this turn of the loop, with their lengths
+        self._buffer = bytearray()  # received bytes of an incomplete frame
+        self._out: list[bytes] = []  # lengths and frames to be sent in this pass of the loop
 
     @property
     def waiting_bytes(self) -> int:
@@ -93,7 +93,7 @@ class Channel(asyncio.Protocol):
         self._transport = cast(asyncio.Transport, transport)
 
     def data_received(self, data: bytes) -> None:
-        """Pass complete frames on."""
+        """Decode the complete frames, and report them."""
         buffer = self._buffer
         buffer += data
         start, view = 0, memoryview(buffer)
@@ -116,7 +116,7 @@ class Channel(asyncio.Protocol):
         self._lost(self)
 
     def close(self) -> None:
-        """Send what is buffered, and close the channel."""
+        """Send the buffered frames, and close the channel."""
         if self._transport is not None:
             self._flush()
             self._transport.close()
@@ -127,7 +127,13 @@ async def open_channel(
     received: Callable[[Channel, list[Any]], None],
     lost: Callable[[Channel], None],
 ) -> Channel:
-    """Return a channel over one of a pair of connected sockets; see `Channel`."""
+    """Return a channel over one of two connected sockets.
+
+    Args:
+        connection: the socket.
+        received: see `Channel`.
+        lost: see `Channel`.
+    """
     connection.setblocking(False)
     loop = asyncio.get_running_loop()
     _, channel = await loop.create_unix_connection(lambda: Channel(received, lost), sock=connection)

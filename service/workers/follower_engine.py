@@ -1,4 +1,4 @@
-"""A worker's engine: it predicts with copies of views, and sends samples to the leader."""
+"""A worker's engine, which predicts with copies of views and sends samples to the leader."""
 
 import asyncio
 import logging
@@ -44,7 +44,7 @@ from wolfstream.service.workers.worker_views import WorkerViews
 
 logger = logging.getLogger(__name__)
 
-# The leader announces twice a second when it last heard its fleet; this allows for delays.
+# How late the leader's announcements of when it last heard its fleet, twice a second, may arrive.
 _HEARD_LATE_SECONDS = 1.0
 
 
@@ -53,7 +53,7 @@ class FollowerEngine:
 
     Attributes:
         metrics: of this worker.
-        warm: set once the code of the default model's predictions is loaded.
+        warm: set once the compiled code of the default model's predictions is loaded.
     """
 
     def __init__(self, settings: Settings) -> None:
@@ -69,13 +69,13 @@ class FollowerEngine:
         # When the leader last heard its fleet, by time.monotonic().
         self._heard = time.monotonic()
         self._state_changed = asyncio.Event()  # set, and replaced, with each state
-        self._models: dict[str, Model] = {}  # that were announced, by name
+        self._models: dict[str, Model] = {}  # name -> announced model
         self._calls = Calls()
         self._views = WorkerViews(self._calls, settings.wait_seconds)
-        # (model, whether rows are sparse) whose compiled code is loaded.
+        # (model, whether its rows are sparse), if the compiled code for its predictions is loaded.
         self._loaded: set[tuple[Model, bool]] = set()
-        self._parts: set[str] = set()  # keys of the parts of compiled code that are loaded
-        self._loading = asyncio.Lock()  # held while code is loaded
+        self._parts: set[str] = set()  # keys of the loaded parts of compiled code
+        self._loading = asyncio.Lock()  # held while parts are loaded
 
     def connect(self, channel: Channel) -> None:
         """Start calling the leader."""
@@ -100,7 +100,7 @@ class FollowerEngine:
         return True
 
     async def load(self) -> None:
-        """Load the code of the default model's predictions as soon as it is compiled."""
+        """Load the code of the default model's predictions, once the leader has compiled it."""
         while not (self._state.ready or is_complete()):
             await self._state_changed.wait()
         async with self._loading:
@@ -132,7 +132,7 @@ class FollowerEngine:
         return model
 
     def _check_heard(self) -> None:
-        """Raise NotReady if the leader has not heard its fleet for too long."""
+        """Raise NotReady if it is too long ago that the leader heard its fleet."""
         lag = time.monotonic() - self._heard
         if self._settings.fleet and lag > self._settings.max_lag_seconds + _HEARD_LATE_SECONDS:
             raise NotReady(
@@ -141,7 +141,7 @@ class FollowerEngine:
             )
 
     def _not_announced(self, name: str) -> Refusal:
-        """Return why there is no model of a name: in a fleet, another replica may lead it now."""
+        """Return the refusal for an unknown model; in a fleet, another replica may lead it."""
         if self._settings.fleet:
             return NotLeader(f"this replica does not lead model {name!r}")
         return UnknownModel.named(name)
@@ -151,7 +151,7 @@ class FollowerEngine:
     ) -> None:
         """Wait until the code that a model runs on such rows is compiled. Raises NotReady.
 
-        While the leader compiles, the view is needed: it shows whether the rows become sparse.
+        While the leader compiles, this needs the view, which shows whether the rows become sparse.
         """
         if self._state.compiled:
             return
@@ -167,8 +167,8 @@ class FollowerEngine:
     ) -> ModelView:
         """Return this worker's copy of a view; see `ServingEngine.view`.
 
-        The leader is asked first if the head cannot predict yet, because it may have learned enough
-        a moment ago, and if it is missing, because a new spec may have added it.
+        If the head is missing or cannot predict yet, the leader is asked first: a new spec may have
+        added it, or it may have learned enough a moment ago.
         """
         await self._views.subscribe(model)
         if awaited is not None:
@@ -180,7 +180,7 @@ class FollowerEngine:
         return model.published
 
     async def revision(self, model: Model) -> Revision:
-        """Return the epoch and sequence of a model now."""
+        """Return the present epoch and sequence of a model."""
         epoch, sequence, _ = await self._calls.answer(
             FrameKind.REACHED, model.id, None, None, False
         )
@@ -217,7 +217,7 @@ class FollowerEngine:
         return self
 
     def check_remembers(self, model: Model) -> None:
-        """Raise NotReady or QueueFull unless rows may be forwarded; the leader checks the rest."""
+        """Raise NotReady or QueueFull unless rows may be sent; the leader checks the rest."""
         del model
         self._check_room()
 
@@ -242,7 +242,12 @@ class FollowerEngine:
             )
 
     def _take_models(self, models: list[list[Any]], deleted: list[int]) -> None:
-        """Take [number, name, spec] of new and changed models, and the numbers of deleted ones."""
+        """Update the models.
+
+        Args:
+            models: [number, name, spec] of each new or changed model.
+            deleted: the numbers of deleted models.
+        """
         changed = {model for model in self._models.values() if model.id in set(deleted)}
         for model in changed:
             del self._models[model.name]
@@ -291,7 +296,7 @@ class FollowerEngine:
             await self._calls.answer(FrameKind.COMPILED, model.id, sparse, seconds)
 
     def _load(self, parts: list[CompiledPart]) -> None:
-        """Load compiled code, or compile what the cache lacks; on any thread."""
+        """Load parts of compiled code; compile those that the cache lacks. Runs on any thread."""
         with collecting_seldom():
             for part in parts:
                 if part.key not in self._parts:

@@ -40,8 +40,8 @@ class Leader:
         Args:
             engine: of this process.
             feeds: of its models' views.
-            spent: called with a key's id and the samples that a worker has admitted under its
-                quota.
+            spent: called with a key's id and the number of samples that a worker has admitted
+                under its quota.
             held: see `Announcements`.
             fleet: see `Announcements`.
         """
@@ -72,12 +72,12 @@ class Leader:
         elif kind == FrameKind.SPENT:
             key_id, samples = fields
             self._spent(key_id, samples)
-            self.announcements.announce_spent(key_id, samples, but=channel)
+            self.announcements.announce_spent(key_id, samples, source=channel)
         elif kind == FrameKind.REPORT:
             self._add_counts(channel, *fields)
 
     async def report(self) -> None:
-        """Request the workers' counts, and add them to the counts of this process."""
+        """Request the workers' counts, and wait until they are added to those of this process."""
         loop = asyncio.get_running_loop()
         for channel in self.announcements.channels():
             if channel not in self._reports:

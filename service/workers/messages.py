@@ -9,8 +9,8 @@ from wolfstream.service.model.revision import Revision
 from wolfstream.service.samples.ids import LateLabels
 from wolfstream.service.samples.tasks import task_of, unpack
 
-# The refusals that clients can tell apart. Packages have subclasses of their own, such as those of
-# the fleet's storage, which a worker does not import.
+# Name -> refusal that clients can distinguish. Other packages have subclasses of these, such as the
+# fleet's storage, which a worker does not import.
 _REFUSALS = {
     kind.__name__: kind
     for kind in vars(errors).values()
@@ -25,15 +25,15 @@ class LeaderState(NamedTuple):
     readable: bool = False  # whether predictions are answered
     accepting: bool = False  # whether samples are accepted
     ready: bool = False  # whether samples are learned at once
-    compiled: bool = False  # whether nothing is left to compile
+    compiled: bool = False  # whether all code is compiled
 
 
 class ResourceUse(NamedTuple):
     """The resources that requests to one or several processes of a server use now."""
 
-    connections: int = 0  # open ones
-    streams: int = 0  # open ones
-    held_bytes: int = 0  # memory of requests
+    connections: int = 0  # number of open connections
+    streams: int = 0  # number of open streams
+    held_bytes: int = 0  # memory that requests hold
 
     def plus(self, other: "ResourceUse") -> "ResourceUse":
         """Return the sum of both."""
@@ -45,7 +45,7 @@ class ResourceUse(NamedTuple):
 
 
 def refusal_to_plain(error: Refusal) -> list[Any]:
-    """Return a refusal as plain data, with the nearest of the classes in `service.errors`."""
+    """Return a refusal as plain data; its class becomes the nearest base in `service.errors`."""
     retry = error.retry_after_seconds if isinstance(error, QuotaExceeded) else None
     kind = next(kind for kind in type(error).__mro__ if kind in _REFUSALS.values())
     return [kind.__name__, error.detail, error.errors, retry]
@@ -76,21 +76,21 @@ def labels_from_plain(plain: list[Any]) -> LateLabels:
 
 
 def counts_since(histogram: Histogram, before: list[Any] | None) -> list[Any]:
-    """Return [counts, total] of a histogram since a moment.
+    """Return what was added to a histogram since an earlier moment, as [counts, total].
 
     Args:
-        histogram: as it is now.
-        before: [counts, total] at that moment; None for the beginning.
+        histogram: the histogram now.
+        before: its [counts, total] at the earlier moment; None for the beginning.
     """
     counts, total = list(histogram.counts), histogram.total
     if before is None:
         return [counts, total]
-    more = [now - then for now, then in zip(counts, before[0], strict=True)]
-    return [more, total - before[1]]
+    added = [now - then for now, then in zip(counts, before[0], strict=True)]
+    return [added, total - before[1]]
 
 
 def add_counts(histogram: Histogram, plain: list[Any]) -> None:
-    """Add the result of `counts_since` for another histogram."""
+    """Add to a histogram the result of `counts_since` for another one."""
     counts, total = plain
     for k, number in enumerate(counts):
         histogram.counts[k] += number

@@ -17,12 +17,12 @@ from wolfstream.service.workers.leader import Leader
 
 logger = logging.getLogger(__name__)
 
-# Arguments of Python for a worker; the file descriptors of its two sockets follow.
+# Python's arguments for a worker, before the file descriptors of its two sockets.
 COMMAND = ("-m", "wolfstream.service.web.worker")
-# A worker that dies within this time is restarted after a pause, which doubles up to a bound.
+# A worker that lived for less than this is restarted after a pause, which doubles up to a bound.
 _YOUNG_SECONDS = 10.0
 _MAX_PAUSE_SECONDS = 10.0
-# How long workers may take to answer the requests they have; longer than their own time limits.
+# How long workers that stop may take to answer their requests; longer than their own timeouts.
 _STOP_SECONDS = 12.0
 
 
@@ -41,21 +41,21 @@ class WorkerProcesses:
 
         Args:
             settings: of the server.
-            listeners: on which the workers accept connections, one each.
+            listeners: the sockets on which workers accept connections, one for each worker.
             leader: serves the channels.
-            keys: returns the valid API keys, encoded, for a new worker.
+            keys: returns the valid API keys for a new worker, encoded by `access.copied_keys`.
             forward: path of the socket on which the leader answers requests that workers forward.
         """
         self._settings, self._listeners = settings, listeners
         self._leader, self._keys, self._forward = leader, keys, forward
-        self._living: set[Process] = set()
-        self._keeping: list[asyncio.Task[None]] = []  # a task for each listener
-        self._ending = False  # whether `stop` was called: workers that end stay so
+        self._running: set[Process] = set()
+        self._tasks: list[asyncio.Task[None]] = []  # one for each listener
+        self._ending = False  # whether `stop` was called: then workers are not restarted
 
     def start(self) -> None:
         """Start all workers, and keep them running until `stop`."""
-        self._keeping = [
-            asyncio.create_task(self._keep(number, listener))
+        self._tasks = [
+            asyncio.create_task(self._keep_running(number, listener))
             for number, listener in enumerate(self._listeners, 1)
         ]
 
@@ -64,18 +64,18 @@ class WorkerProcesses:
         self._ending = True
         for listener in self._listeners:
             listener.close()
-        for process in self._living:
+        for process in self._running:
             with contextlib.suppress(ProcessLookupError):
                 process.terminate()
-        _, late = await asyncio.wait(self._keeping, timeout=_STOP_SECONDS)
-        for process in self._living:
+        _, late = await asyncio.wait(self._tasks, timeout=_STOP_SECONDS)
+        for process in self._running:
             with contextlib.suppress(ProcessLookupError):
                 process.kill()
         if late:
             await asyncio.wait(late)
 
-    async def _keep(self, number: int, listener: socket.socket) -> None:
-        """Run a worker, and restart it whenever it dies."""
+    async def _keep_running(self, number: int, listener: socket.socket) -> None:
+        """Run a worker, and restart it whenever it exits, until `stop`."""
         pause = 0.0
         while not self._stopping():
             began = time.monotonic()
@@ -87,11 +87,11 @@ class WorkerProcesses:
                 await asyncio.sleep(pause)
 
     def _stopping(self) -> bool:
-        # A method, because a type checker does not expect an attribute to change during `await`.
+        # A method, because type checkers assume that an attribute stays the same during `await`.
         return self._ending
 
     async def _run(self, listener: socket.socket) -> int:
-        """Run a worker to its end, and return its exit code."""
+        """Run a worker until it exits, and return its exit code."""
         ours, theirs = socket.socketpair()
         files = theirs.fileno(), listener.fileno()
         with theirs:
@@ -101,15 +101,15 @@ class WorkerProcesses:
                 *map(str, files),
                 pass_fds=files,
                 stdin=DEVNULL,
-                # Ctrl-C must reach the leader only, which then stops its workers.
+                # Ctrl-C must only reach the leader, which then stops its workers.
                 start_new_session=True,
             )
-        self._living.add(process)
+        self._running.add(process)
         try:
             self._leader.connect(await self._open(ours))
             return await process.wait()
         finally:
-            self._living.discard(process)
+            self._running.discard(process)
 
     async def _open(self, ours: socket.socket) -> Channel:
         """Open the channel to a worker, and send it the settings."""
@@ -121,7 +121,10 @@ class WorkerProcesses:
 
 
 def read_settings(connection: socket.socket) -> tuple[Settings, str, bytes | None]:
-    """Read a channel's first frame in a worker: settings, path of the leader's socket, and keys."""
+    """Read a channel's first frame in a worker.
+
+    Return (settings, path of the leader's socket, encoded API keys).
+    """
     length = int.from_bytes(_read(connection, 4), "little")
     settings, forward, keys = msgpack.unpackb(_read(connection, length))
     return Settings.model_validate_json(settings), forward, keys

@@ -22,13 +22,13 @@ class WorkerCounts:
         """
         self.requests: dict[tuple[str, str, str], Histogram] = {}
         self._engine = engine
-        # Name or labels of a histogram -> its counts and total, as last reported.
+        # Name or labels of a histogram -> its [counts, total] as last reported.
         self._reported: dict[Any, list[Any]] = {}
         # (model, head) -> (rows, requests, seconds), as last reported.
         self._predicted: dict[tuple[int, str], tuple[int, int, float]] = {}
 
     def since_last(self) -> dict[str, Any]:
-        """Return the counts since the last call, as plain data."""
+        """Return what was counted since the previous call, as plain data."""
         return {
             "requests": [
                 [*labels, more]
@@ -36,7 +36,7 @@ class WorkerCounts:
                 if any((more := self._since(labels, histogram))[0])
             ],
             "predict": self._since("predict", self._engine.metrics.predict),
-            "predicted": self._rows(),
+            "predicted": self._predictions(),
         }
 
     def _since(self, name: Any, histogram: Histogram) -> list[Any]:
@@ -44,10 +44,10 @@ class WorkerCounts:
         self._reported[name] = [list(histogram.counts), histogram.total]
         return more
 
-    def _rows(self) -> list[list[Any]]:
+    def _predictions(self) -> list[list[Any]]:
         """Return [model, head, rows, requests, seconds] of each head that has predicted since."""
         before, self._predicted = self._predicted, {}
-        lists = []
+        added = []
         for model in self._engine.models():
             for head, counts in model.counts.items():
                 key = model.id, head
@@ -56,5 +56,5 @@ class WorkerCounts:
                 rows, requests, seconds = before.get(key, (0, 0, 0.0))
                 if now[0] > rows:
                     more = now[0] - rows, now[1] - requests, now[2] - seconds
-                    lists.append([model.id, head, *more])
-        return lists
+                    added.append([model.id, head, *more])
+        return added

@@ -10,7 +10,7 @@ from wolfstream.service.views.versions import ViewVersion
 from wolfstream.service.workers.calls import Calls
 from wolfstream.service.workers.channel import FrameKind
 
-# Reading a larger view would keep requests waiting for the event loop.
+# Larger views are read on another thread, so that they do not block the event loop.
 _INLINE_BYTES = 1 << 19
 # Time without predictions after which a copy is dropped.
 _DROP_SECONDS = 60.0
@@ -22,9 +22,9 @@ class _Copy:
     Attributes:
         model: of the view.
         follower: reads the view's versions.
-        first: done when the first version has arrived; raises the reason if none will.
+        first: done when the first version has arrived; raises the reason if none will arrive.
         changed: set, and replaced, with each version.
-        used: when the copy last made a prediction, on the loop's clock.
+        used: when the copy was last used for a prediction, by the loop's clock.
         task: fetches versions.
     """
 
@@ -32,7 +32,7 @@ class _Copy:
         self.model = model
         self.follower = Follower()
         self.first: asyncio.Future[None] = asyncio.get_running_loop().create_future()
-        # Retrieves the exception, so that asyncio does not report it if no request waits.
+        # Without this, asyncio reports an exception for which no request waits.
         self.first.add_done_callback(lambda done: done.cancelled() or done.exception())
         self.changed = asyncio.Event()
         self.used = 0.0
@@ -40,7 +40,7 @@ class _Copy:
 
 
 class WorkerViews:
-    """Copies the leader's views, each from its first prediction until it is no longer used.
+    """Copies the leader's views, each from the first prediction with it until it is unused.
 
     Used on the event loop.
     """
@@ -57,7 +57,7 @@ class WorkerViews:
         self._copies: dict[Model, _Copy] = {}
 
     async def subscribe(self, model: Model) -> None:
-        """Copy a model's view from now on, and wait for its first version.
+        """Copy a model's view from now on, and wait for the first version.
 
         Raises NotReady, UnknownModel, NotLeader.
         """
@@ -78,7 +78,12 @@ class WorkerViews:
                 await copy.changed.wait()
 
     def drop(self, model: Model, reason: Refusal) -> None:
-        """Drop the copy of a model that no longer exists here; refuse requests that wait for it."""
+        """Drop the copy of a model's view, and refuse the requests that wait for it.
+
+        Args:
+            model: a model that no longer exists here.
+            reason: the refusal of these requests.
+        """
         copy = self._copies.pop(model, None)
         if copy is not None and copy.task is not None:
             copy.task.cancel()
@@ -104,7 +109,7 @@ class WorkerViews:
         finally:
             if self._copies.get(model) is copy:
                 del self._copies[model]
-                # An empty view, to free the memory of this one.
+                # An empty view frees the memory of this one.
                 model.published = Model(model.id, model.name, model.spec).published
 
     async def _take(self, copy: _Copy, newer: bytes) -> None:
@@ -115,7 +120,7 @@ class WorkerViews:
             else:
                 published = follower.take(newer)
         except OutOfStep:
-            copy.follower = Follower()  # without a version: the whole view comes next
+            copy.follower = Follower()  # has no version, so the leader sends the whole view
             return
         self._publish(copy, published)
 
@@ -132,7 +137,7 @@ class WorkerViews:
 
 
 def _has_reached(version: ViewVersion | None, awaited: ViewVersion) -> bool:
-    """Return whether a version is as late as another; one of another numbering counts as later."""
+    """Return whether a version is not older than another; a different numbering counts as newer."""
     if version is None:
         return False
     return version.numbering != awaited.numbering or version.number >= awaited.number

@@ -1,6 +1,6 @@
 """Bodies of requests and responses.
 
-A request's body is received within bounds, decompressed, decoded and checked. Small bodies are
+The body of a request is received within bounds, decompressed, decoded and checked. Small bodies are
 decoded on the event loop, large ones on another thread.
 """
 
@@ -23,7 +23,7 @@ from wolfstream.service.web.formats.bounds import bounds_of
 from wolfstream.service.web.formats.chunks import ChunkedResponse, byte_chunks, large_response_bytes
 from wolfstream.service.web.formats.content_encoding import decompressor_of
 from wolfstream.service.web.formats.flat_rows import (
-    MOST_WARNINGS,
+    MAX_WARNINGS,
     Fields,
     RequestWarning,
     with_roles,
@@ -46,7 +46,7 @@ T = TypeVar("T")
 # Larger bodies are decoded on another thread. Decoding this many bytes takes about one millisecond
 # for an array and ten for JSON.
 _INLINE_BYTES = 1 << 17
-# Of the bodies decoded on the event loop, larger ones wait for their turn.
+# Larger bodies that are decoded on the event loop wait for their turn (`web.formats.turns`).
 _BYTES_WITHOUT_A_TURN = 1 << 12
 # Reading one tensor for each of many names takes longer than reading one array of the same size.
 _INLINE_TENSOR_BYTES = _INLINE_BYTES // 16
@@ -56,7 +56,7 @@ class DecodedBody(NamedTuple, Generic[T]):
     """The body of a request to a model, decoded and checked.
 
     Attributes:
-        warnings: what was read differently than the sender may expect.
+        warnings: what was read in another way than the sender may expect.
     """
 
     body_format: Format
@@ -77,8 +77,8 @@ async def receive_samples(
     Args:
         request: the request with the samples.
         settings: the server's settings.
-        model_of: returns the model that they are for; called once the body has arrived, because the
-            model may change until then.
+        model_of: returns the model that will learn them; called once the body has arrived, because
+            the model may change until then.
         lease: holds the memory of the request.
         roles: the columns that are not features.
 
@@ -95,7 +95,7 @@ async def receive_question(
     lease: Lease,
     roles: Roles = NO_ROLES,
 ) -> DecodedBody[Question]:
-    """Return the prediction request in a request's body; the arguments are `receive_samples`'."""
+    """Return the prediction request in a request's body; see `receive_samples`."""
     return await _receive(request, settings, model_of, question_for, False, lease, roles)
 
 
@@ -117,7 +117,7 @@ async def _receive(
         if not isinstance(plain, Fields):
             plain = with_roles(plain, roles, labelled)
         if isinstance(plain, Fields):
-            request.state.origin = plain.origin  # a problem's errors then point into the body
+            request.state.origin = plain.origin  # lets a problem's errors point into the body
         check_size(plain, settings)
         return read(model.spec, plain), getattr(plain, "warnings", ())
 
@@ -131,11 +131,11 @@ async def _receive(
 
 
 def with_warnings(answer: dict[str, Any], warnings: Sequence[RequestWarning]) -> dict[str, Any]:
-    """Return an answer with the warnings about its request before its own warnings."""
+    """Return an answer to which the warnings about its request are added, before its own."""
     if not warnings:
         return answer
     own = [warned._asdict() for warned in warnings]
-    return {**answer, "warnings": [*own, *answer.get("warnings", ())][:MOST_WARNINGS]}
+    return {**answer, "warnings": [*own, *answer.get("warnings", ())][:MAX_WARNINGS]}
 
 
 def samples_for(spec: ModelSpec, body: Any) -> Samples:
@@ -208,7 +208,7 @@ async def decode_or_offload(
         decode: the function that decodes or checks.
         n_bytes: the size of the body.
         lease: the memory of the request; a large body and its decoded values are counted.
-        inline_bytes: the size above which it goes to another thread.
+        inline_bytes: larger bodies are decoded on another thread.
 
     Raises MemoryFull, and what `decode` raises.
     """
@@ -220,27 +220,27 @@ async def decode_or_offload(
     return await asyncio.to_thread(decode)
 
 
-async def read_body(request: Request, most_bytes: int, lease: Lease | None = None) -> bytes:
-    """Return the decompressed body; no more than `most_bytes` of it is ever in memory.
+async def read_body(request: Request, max_bytes: int, lease: Lease | None = None) -> bytes:
+    """Return the decompressed body; never hold more than `max_bytes` of it in memory.
 
     Args:
         request: the request.
-        most_bytes: the limit on the decompressed body.
-        lease: counts its memory; None if the limit is small.
+        max_bytes: the limit on the decompressed body.
+        lease: counts the body's memory; None if the limit is small.
 
     Raises TooLarge, MemoryFull, Unreadable, UnsupportedFormat.
     """
     decompress = decompressor_of(_header(request, b"content-encoding"))
-    data = await _read_bytes(request, most_bytes, lease)
-    return data if decompress is None else await asyncio.to_thread(decompress, data, most_bytes)
+    data = await _read_bytes(request, max_bytes, lease)
+    return data if decompress is None else await asyncio.to_thread(decompress, data, max_bytes)
 
 
-async def _read_bytes(request: Request, most_bytes: int, lease: Lease | None) -> bytes:
+async def _read_bytes(request: Request, max_bytes: int, lease: Lease | None) -> bytes:
     """Return the body as it was sent, still compressed. Raises TooLarge, MemoryFull."""
     declared = _header(request, b"content-length")
     if declared is None:
         declared = "0"
-    allowed = declared.isdecimal() and int(declared) <= most_bytes
+    allowed = declared.isdecimal() and int(declared) <= max_bytes
     parts, size, more = list[bytes](), 0, True
     while more and allowed:
         message = await request.receive()
@@ -250,9 +250,9 @@ async def _read_bytes(request: Request, most_bytes: int, lease: Lease | None) ->
         size += len(parts[-1])
         if lease is not None and size > UNCOUNTED_BYTES:
             lease.hold(size)
-        more, allowed = message.get("more_body", False), size <= most_bytes
+        more, allowed = message.get("more_body", False), size <= max_bytes
     if not allowed:
-        raise TooLarge(f"a body may have at most {most_bytes} bytes; send smaller batches")
+        raise TooLarge(f"a body may have at most {max_bytes} bytes; send smaller batches")
     return parts[0] if len(parts) == 1 else b"".join(parts)
 
 
@@ -341,7 +341,7 @@ def _encode(
 
 
 class _FastResponse(Response):
-    """A response that makes its headers in a third of the time that `Response` takes."""
+    """A response that encodes its headers in a third of the time that `Response` takes."""
 
     def __init__(
         self, content: bytes, status: int, headers: Mapping[str, str], media_type: str

@@ -1,12 +1,12 @@
 """Bounds on the number of values in a body, checked before the values are built.
 
-One byte can become an object of a hundred bytes: without a bound, two kilobytes of compressed empty
+One byte can become an object of a hundred bytes: without bounds, two kilobytes of compressed empty
 maps took 5 GB.
 
-Text is counted by its separators. That gives an upper bound, and takes a tenth of the time of
-decoding. The structure of MessagePack only shows while it is read, so its arrays and maps are
-counted as they are built. Its texts are counted beforehand: an array that never ends could hold any
-number of them. A body that is too small to exceed a bound is not counted.
+In text formats, separators are counted. This gives an upper bound in a tenth of the time of
+decoding. The structure of MessagePack is known only as it is read, so its arrays and maps are
+counted as they are built. Its texts are counted beforehand, because an array without an end could
+hold any number of them. Bodies that are too small to exceed a bound are not counted.
 """
 
 from typing import Any, NamedTuple
@@ -18,12 +18,12 @@ from wolfstream.service.settings import Settings
 from wolfstream.service.web.formats.repeated_names import build_object
 
 _CHUNK_BYTES = 1 << 20
-# A row has an array or object, its label may have another, and a tensor has some around it.
+# A row is an array or object, its label may be another, and a tensor has some around its rows.
 _CONTAINERS_PER_ROW, _OTHER_CONTAINERS = 4, 1_000
 
 
 class Bounds(NamedTuple):
-    """What a body may have at most."""
+    """Maximum numbers of the parts of a body."""
 
     values: int  # numbers, texts and names, without those in raw arrays
     rows: int  # lines, or the length of the longest array
@@ -32,12 +32,12 @@ class Bounds(NamedTuple):
 
     @property
     def containers(self) -> int:
-        """How many arrays and objects it may have."""
+        """Maximum number of arrays and objects."""
         return _CONTAINERS_PER_ROW * self.rows + _OTHER_CONTAINERS
 
     @property
     def uncounted_bytes(self) -> int:
-        """The size up to which a body is within the bounds whatever it contains."""
+        """Size up to which any body is within the bounds."""
         return min(self.values, self.rows)
 
 
@@ -61,7 +61,7 @@ def check_json(body: bytes, bounds: Bounds) -> None:
 
 
 def check_lines(body: bytes, separators: bytes, bounds: Bounds) -> None:
-    """Raise TooLarge if a body may have too many lines, or values between separators."""
+    """Raise TooLarge if a body may have too many lines, or too many separated values."""
     if len(body) > bounds.uncounted_bytes:
         lines = _count(body, b"\n\r")
         most = 2 * bounds.rows + _OTHER_CONTAINERS  # a line may end in \r\n, or be empty
@@ -73,8 +73,9 @@ def check_lines(body: bytes, separators: bytes, bounds: Bounds) -> None:
 def check_msgpack(body: bytes, bounds: Bounds) -> None:
     """Raise TooLarge if MessagePack has more texts than values are allowed.
 
-    `Counter` sees an array only once it is built, when an array that never ends already holds too
-    many texts. The values are walked through only if so many bytes could begin a text.
+    `Counter` counts an array only once it is complete; before that, an array without an end could
+    already hold too many texts. The values are walked through only if enough bytes could each
+    begin a text.
     """
     content = np.frombuffer(body, np.uint8)
     texts = 0
@@ -100,9 +101,9 @@ def _walk(body: bytes, bounds: Bounds) -> None:
 
 
 class _Layout(NamedTuple):
-    """What follows the first byte of a value in MessagePack, in this order."""
+    """The bytes after the first byte of a value in MessagePack, in this order."""
 
-    width: int = 0  # bytes of a big-endian number of items; without them there is one item
+    width: int = 0  # bytes of the big-endian number of items; 0 for a single item
     size: int = 0  # other bytes
     bytes_each: int = 0  # bytes of each item
     values_each: int = 0  # values in each item
@@ -123,8 +124,8 @@ def _layout(first_byte: int) -> _Layout:
     return _Layout(size=_FIXED_SIZES.get(first_byte, 0))
 
 
-# First byte -> the bytes that follow it: floats; unsigned and signed integers; extensions of a
-# fixed size, with the byte of their type.
+# First byte -> number of bytes that follow it: floats; unsigned and signed integers; extensions of
+# fixed sizes, including the byte of their type.
 _FIXED_SIZES = {0xCA: 4, 0xCB: 8}
 _FIXED_SIZES |= {first + k: 1 << k for first in (0xCC, 0xD0) for k in range(4)}
 _FIXED_SIZES |= {0xD4 + k: 1 + (1 << k) for k in range(5)}
@@ -132,7 +133,7 @@ _LAYOUTS = [_layout(first_byte) for first_byte in range(256)]
 
 
 class Counter:
-    """Counts arrays, maps and their values as a decoder builds them; its methods are the hooks."""
+    """Counts arrays, maps and their values; its methods are a decoder's hooks."""
 
     def __init__(self, bounds: Bounds) -> None:
         self._bounds = bounds
@@ -172,9 +173,9 @@ def _check_values(values: int, bounds: Bounds) -> None:
 
 
 def _count(body: bytes, characters: bytes) -> int:
-    """Count the bytes of a body that are among these characters.
+    """Return how many bytes of a body are among some characters.
 
-    It counts chunk by chunk with numpy, which lets other threads run meanwhile.
+    It counts chunk by chunk with numpy, so that other threads can run meanwhile.
     """
     content = np.frombuffer(body, np.uint8)
     total = 0

@@ -1,8 +1,8 @@
 """Encodes large responses chunk by chunk while they are sent, never as a whole.
 
-A number takes tens of bytes as an object and as many again once it is encoded; the encoded form of
-all rows need not exist at the same time. A frame of a stream has to be sent as a whole, but is
-encoded in chunks as well, so that it does not block the event loop.
+A number takes tens of bytes as an object, and as many again once it is encoded; so the encoded rows
+should not all exist at the same time. A frame of a stream must be sent as a whole, but is encoded
+in chunks as well, so that it does not block the event loop.
 """
 
 import asyncio
@@ -16,7 +16,7 @@ from starlette.types import Receive, Scope, Send
 from wolfstream.service.web.formats.finite import finite_json, finite_msgpack
 from wolfstream.service.web.formats.memory import VALUE_BYTES, Lease
 
-# Responses with more values than the first are encoded in chunks of as many as the second.
+# Responses with more than the first number of values are encoded in chunks of the second.
 _WHOLE_VALUES = 1 << 14
 _CHUNK_VALUES = 1 << 12
 _CONTAINERS = (list, dict)
@@ -32,7 +32,7 @@ def n_values(data: Any) -> int:
     values = 0
     if type(data) is dict:
         for value in data.values():
-            # Most lists have plain values; counting those here saves a call.
+            # Most lists have plain values; counting these here saves a call.
             if type(value) is list and not (value and type(value[0]) in _CONTAINERS):
                 values += len(value)
             elif type(value) in _CONTAINERS:
@@ -49,23 +49,23 @@ def large_response_bytes(data: Any) -> int:
 def json_chunks(data: Any) -> Iterator[bytes]:
     """Yield what `finite_json` returns, in chunks."""
     if isinstance(data, dict):
-        between = b"{"
+        separator = b"{"
         for name, value in data.items():
-            yield between + finite_json(name) + b":"
+            yield separator + finite_json(name) + b":"
             yield from json_chunks(value)
-            between = b","
+            separator = b","
         yield b"}" if data else b"{}"
     elif n_values(data) <= _CHUNK_VALUES:
         yield finite_json(data)
     else:
-        between = b"["
+        separator = b"["
         for rows in _slices(data):
-            yield between
+            yield separator
             if isinstance(rows[0], dict):
                 yield from json_chunks(rows[0])
             else:
                 yield finite_json(rows)[1:-1]
-            between = b","
+            separator = b","
         yield b"]"
 
 
@@ -115,7 +115,7 @@ class ChunkedResponse(StreamingResponse):
     """A response that is encoded while the client receives it.
 
     Args:
-        lease: counts its memory until it is sent or the client is gone.
+        lease: holds its memory until it is sent, or the client is gone.
     """
 
     def __init__(
@@ -136,10 +136,10 @@ class ChunkedResponse(StreamingResponse):
 
 
 async def _batches(chunks: Iterator[bytes]) -> AsyncIterator[bytes]:
-    """Yield chunks joined to batches, each of which takes about a millisecond to make.
+    """Join chunks to batches; encoding a batch takes about a millisecond.
 
-    Other tasks of the event loop run in between, also where the batches go to a client that reads
-    as fast as they are made.
+    Other tasks of the event loop run between batches, even if the client reads as fast as they are
+    encoded.
     """
     batch, size = list[bytes](), 0
     for chunk in chunks:

@@ -16,18 +16,18 @@ class Conditions(NamedTuple):
 
     keys: list[str]  # the values of `Idempotency-Key`
     preference: Preference | None
-    expected: tuple[Revision, ...]  # the call is for a model at one of these; empty for any
+    expected: tuple[Revision, ...]  # revisions at which to carry out the call; empty for any
 
 
 _NONE = Conditions([], None, ())
 
 
-def read_conditions(scope: Scope, most_seconds: float) -> Conditions:
+def read_conditions(scope: Scope, max_seconds: float) -> Conditions:
     """Return the conditions of a request. Raises Invalid.
 
     Args:
-        scope: of the request.
-        most_seconds: the longest wait that `Prefer` can ask for.
+        scope: the request.
+        max_seconds: the longest wait that `Prefer` can request.
     """
     if scope["state"]["headers"].keys().isdisjoint(_HEADERS):  # the usual case
         return _NONE
@@ -35,4 +35,4 @@ def read_conditions(scope: Scope, most_seconds: float) -> Conditions:
         [value.decode("latin-1") for name, value in scope["headers"] if name == wanted]
         for wanted in _HEADERS
     )
-    return Conditions(keys, read_preference(prefer, most_seconds), read_if_match(if_match))
+    return Conditions(keys, read_preference(prefer, max_seconds), read_if_match(if_match))

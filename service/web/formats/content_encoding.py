@@ -1,4 +1,4 @@
-"""Decompression of request bodies: gzip, which every client has, and zstd, which is far faster."""
+"""Decompresses request bodies: gzip, which all clients support, and zstd, which is far faster."""
 
 import zlib
 from collections.abc import Callable
@@ -10,7 +10,7 @@ from wolfstream.service.errors import TooLarge, Unreadable, UnsupportedFormat
 ACCEPTED = "gzip, zstd"
 # zlib's number for a 32 kB window with the header and checksum of gzip.
 _GZIP_WINDOW = 31
-# The largest window that RFC 9659 allows; a frame may ask its reader for 2 GB.
+# The largest window that RFC 9659 allows; without a bound, a frame may require 2 GB.
 _ZSTD_WINDOW_BYTES = 8 << 20
 _ZSTD_FRAMES = 64
 _SCRATCH_BYTES = 1 << 17
@@ -19,7 +19,7 @@ Decompress = Callable[[bytes, int], bytes]
 
 
 def decompressor_of(content_encoding: str | None) -> Decompress | None:
-    """Return the function that decompresses a body, None if it is not compressed.
+    """Return the function that decompresses a body; None if it is not compressed.
 
     Raises UnsupportedFormat.
     """
@@ -34,18 +34,19 @@ def decompressor_of(content_encoding: str | None) -> Decompress | None:
     return decompress
 
 
-def inflate(data: bytes, most_bytes: int) -> bytes:
-    """Decompress gzip; stop at `most_bytes`. Raises Unreadable, TooLarge.
+def inflate(data: bytes, max_bytes: int) -> bytes:
+    """Decompress gzip; stop at `max_bytes`. Raises Unreadable, TooLarge.
 
-    It takes a single member: a loop over many empty ones would copy the rest of the body for each.
+    Only a single member is accepted: for each of many empty ones, the rest of the body would be
+    copied.
     """
     stream = zlib.decompressobj(_GZIP_WINDOW)
     try:
-        content = stream.decompress(data, most_bytes + 1)
+        content = stream.decompress(data, max_bytes + 1)
     except zlib.error as error:
         raise Unreadable(f"the body is not gzip: {error}") from None
-    if len(content) > most_bytes:
-        raise _too_large(most_bytes)
+    if len(content) > max_bytes:
+        raise _too_large(max_bytes)
     if not stream.eof:
         raise Unreadable("the gzip body ends too early")
     if stream.unused_data:
@@ -53,16 +54,16 @@ def inflate(data: bytes, most_bytes: int) -> bytes:
     return content
 
 
-def decompress_zstd(data: bytes, most_bytes: int) -> bytes:
-    """Decompress zstd of up to 64 frames, to at most `most_bytes`. Raises Unreadable, TooLarge.
+def decompress_zstd(data: bytes, max_bytes: int) -> bytes:
+    """Decompress zstd of up to 64 frames, to at most `max_bytes`. Raises Unreadable, TooLarge.
 
     The body is decompressed twice, the first time only to measure it: one interface of the library
-    bounds the output, but only another says whether a frame is complete.
+    can bound the output, but only another one shows whether a frame is complete.
     """
     decompressor = zstandard.ZstdDecompressor(max_window_size=_ZSTD_WINDOW_BYTES)
     parts = []
     try:
-        _check_size(decompressor, data, most_bytes)
+        _check_size(decompressor, data, max_bytes)
         for _ in range(_ZSTD_FRAMES):
             frame = decompressor.decompressobj()
             parts.append(frame.decompress(data))
@@ -77,18 +78,18 @@ def decompress_zstd(data: bytes, most_bytes: int) -> bytes:
     raise Unreadable(f"the zstd body has more than {_ZSTD_FRAMES} frames; send one")
 
 
-def _check_size(decompressor: zstandard.ZstdDecompressor, data: bytes, most_bytes: int) -> None:
+def _check_size(decompressor: zstandard.ZstdDecompressor, data: bytes, max_bytes: int) -> None:
     scratch = bytearray(_SCRATCH_BYTES)
     size = 0
     with decompressor.stream_reader(data, read_across_frames=True) as reader:
         while read := reader.readinto(scratch):
             size += read
-            if size > most_bytes:
-                raise _too_large(most_bytes)
+            if size > max_bytes:
+                raise _too_large(max_bytes)
 
 
-def _too_large(most_bytes: int) -> TooLarge:
-    return TooLarge(f"a body may have at most {most_bytes} bytes unpacked; send smaller batches")
+def _too_large(max_bytes: int) -> TooLarge:
+    return TooLarge(f"a body may have at most {max_bytes} bytes unpacked; send smaller batches")
 
 
 _DECOMPRESS: dict[str, Decompress] = {"gzip": inflate, "x-gzip": inflate, "zstd": decompress_zstd}

@@ -18,7 +18,7 @@ _NOT_FINITE = re.compile(rb"\xcb[\x7f\xff][\xf0\xf8]\x00{6}")
 def finite_json(data: Any) -> bytes:
     """Return data as JSON. Raises ValueError for a number that is not finite."""
     content = to_json(data)
-    # A label may contain such a word; only decoding tells it from a number.
+    # A label may contain such a word; only decoding distinguishes it from a number.
     if b"NaN" in content or b"Infinity" in content:
         from_json(content, allow_inf_nan=False)
     return content

@@ -1,4 +1,4 @@
-"""Flat rows: objects with the label, id and weight of a row among its features, as in a table.
+"""Flat rows: objects that have a row's label, id and weight among its features, as in a table.
 
     [{"amount": 12.5, "shop": "north", "Outcome": "ok"}, ...]      ?label=Outcome
 
@@ -22,13 +22,13 @@ from wolfstream.service.files.roles import NO_ROLES, Roles, find_roles
 from wolfstream.service.files.text import DataFileError
 from wolfstream.service.files.values import features_of
 
-MOST_WARNINGS = 16
+MAX_WARNINGS = 16
 # The fields that the roles of columns fill, in the order of `Roles`.
 _FIELDS = ("y", "ids", "weight")
 
 
 class RequestWarning(NamedTuple):
-    """Says what was read differently than the sender may expect.
+    """Says what was read in another way than the sender may expect.
 
     Attributes:
         column: the column concerned; None if the warning concerns no named column.
@@ -43,7 +43,7 @@ def unnamed_column_warning(number: int) -> RequestWarning:
     """Return the warning about a column without a name.
 
     Args:
-        number: of the column, from 1.
+        number: number of the column, from 1.
     """
     return RequestWarning(
         "column-left-out",
@@ -54,15 +54,15 @@ def unnamed_column_warning(number: int) -> RequestWarning:
 
 
 class Origin(NamedTuple):
-    """Where the fields of a body were in the bytes that were sent."""
+    """Where the fields of a body were in the body as it was sent."""
 
     line_of_row: Sequence[int] = ()  # counted from 1; empty if the body does not consist of lines
-    rows: str = "/x"  # the pointer of the rows
+    rows: str = "/x"  # JSON pointer to the rows
     column_of: Mapping[str, str] = {}  # field -> its column in flat rows
     names: Sequence[str] = ()  # the columns, if flat rows were converted to a table
 
     def locate_errors(self, error: Refusal) -> Refusal:
-        """Let the errors of a refusal name lines and pointers of the body that was sent."""
+        """Make the errors of a refusal name lines and pointers of the body as it was sent."""
         for fault in error.errors:
             if "row" in fault and self.line_of_row:
                 fault["line"] = self.line_of_row[fault["row"]]
@@ -85,7 +85,7 @@ class Origin(NamedTuple):
 
 
 class Fields(dict[str, Any]):
-    """The fields of a body, where they were in it, and warnings about it."""
+    """The fields of a body, their origin, and warnings about the body."""
 
     def __init__(
         self, fields: Mapping[str, Any], origin: Origin, warnings: Sequence[RequestWarning] = ()
@@ -101,7 +101,7 @@ def with_roles(body: Any, roles: Roles, labelled: bool) -> Any:
 
     Args:
         body: the decoded body.
-        roles: which columns have labels, ids and weights.
+        roles: the columns of labels, ids and weights.
         labelled: whether the rows have labels.
 
     Raises Invalid, InvalidSamples.
@@ -145,9 +145,9 @@ def read_flat_rows(
 
     Args:
         rows: the decoded rows, which may be invalid.
-        roles: which columns have labels, ids and weights.
+        roles: the columns of labels, ids and weights.
         labelled: whether the rows have labels.
-        pointer: of the rows in the body.
+        pointer: JSON pointer to the rows in the body.
         line_of_row: as in `Origin`.
 
     Raises InvalidSamples.

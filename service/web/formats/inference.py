@@ -6,13 +6,13 @@
 
 The binary tensor data extension is supported.
 
-If the rows of a model are arrays, it has one input, `x`, of shape [n, d]. If they have names, it
-has an input of shape [n] or [n, 1] for each name. An input that is not sent is zero in sparse rows
-and missing in a table; a table takes `x` as well. The outputs are `prediction` and `decision`.
+A model whose rows are arrays has one input, `x`, of shape [n, d]. A model whose numbers have names
+has an input of shape [n] or [n, 1] for each name. An omitted input is zero in sparse rows and
+missing in a table; a table also takes `x`. The outputs are `prediction` and `decision`.
 
-A model has one version, 1: what it has learned so far. The sequence is no version, because an older
-one cannot be asked for. It is one of a response's parameters, along with the head and, as JSON
-text, the order of the classes or the refit that predicted.
+A model has one version, 1: its present state. The sequence is not a version, because clients cannot
+request an older one. It is one of a response's parameters, along with the head and, as JSON text,
+the order of the classes or the refit that predicted.
 
 A request may have the parameters `head`, `min_sequence` and `binary_data_output`. Other parameters
 are ignored, and so are fields that the protocol does not define.
@@ -51,7 +51,7 @@ from wolfstream.solver.prepare.named_rows import Rows, table_of
 VERSION = "1"
 OUTPUTS = get_args(OutputName)
 JSON_LENGTH_HEADER = "Inference-Header-Content-Length"
-# Extensions that cannot be ignored: the client would get a different response than it expects.
+# Extensions that must not be ignored: the client would get another response than it expects.
 _UNSUPPORTED = ("shared_memory_region", "classification")
 
 
@@ -66,17 +66,17 @@ class Inference(NamedTuple):
 
     @property
     def binary(self) -> bool:
-        """Whether the response has tensors after its JSON."""
+        """Whether binary tensors follow the response's JSON."""
         return any(binary for _, binary in self.outputs)
 
 
 def error_body(problem: Problem) -> InferenceError:
-    """Return a problem in the form that the protocol gives to errors."""
+    """Return a problem in the protocol's form of errors."""
     return {"error": as_one_sentence(problem["detail"], problem.get("errors", []))}
 
 
 def metadata(model: Model) -> InferenceModel:
-    """Return a model's inputs and outputs, as far as it has seen them; -1 is any length."""
+    """Return a model's inputs and outputs, as far as it knows them; -1 means any length."""
     published = model.published
     view = published.heads[model.spec.serve]
     schema = published.rows.form.schema
@@ -107,9 +107,9 @@ def read_inference(body: bytes, json_length: str | None, named: bool, bounds: Bo
 
     Args:
         body: the body, with binary data.
-        json_length: the header with the number of bytes of JSON that precede binary data.
+        json_length: the header with the number of bytes of JSON, which binary data may follow.
         named: whether the numbers in the model's rows have names.
-        bounds: what the body may have at most.
+        bounds: bounds on the number of values in the body.
 
     Raises Unreadable, Invalid, TooLarge.
     """
@@ -137,9 +137,9 @@ def write_inference(wanted: Inference, answer: dict[str, Any]) -> tuple[dict[str
 
     Args:
         wanted: the request.
-        answer: what `handlers.predict` returned.
+        answer: the result of `handlers.predict`.
 
-    Large answers are written on another thread, in parts that let other threads run in between.
+    Large answers are encoded on another thread, in parts between which other threads can run.
     """
     prediction = answer["prediction"]
     decision = as_array(answer["decision"])
@@ -204,7 +204,7 @@ def _flag(parameters: dict[str, Any], name: str, default: bool, where: str) -> b
 
 
 def _read_inputs(given: Any, binary: bytes) -> list[tuple[str, Any]]:
-    """Return the name and the numbers of each input; inputs divide the binary data in order."""
+    """Return (name, numbers) of each input; the inputs share the binary data in their order."""
     inputs = _named_objects(given, "inputs")
     parts: list[bytes | None] = []
     start = 0

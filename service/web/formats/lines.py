@@ -5,9 +5,9 @@
     text/csv               a row of a table per line
     text/x-libsvm          label index:number ...; an index is the name of a number
 
-CSV and svmlight are read like the data files of `train` and `replay`: the labels of a body all have
-one type, which is integer if possible, else number, else string. Rows to predict have no column of
-labels; svmlight's labels are ignored there.
+CSV and svmlight are read like the data files of `train` and `replay`: all labels of a body have the
+same type, which is integer if possible, else number, else string. Rows to predict have no column of
+labels; in svmlight, their labels are ignored.
 """
 
 import io
@@ -26,7 +26,7 @@ from wolfstream.service.files.svmlight import SvmlightText
 from wolfstream.service.files.text import DataFileError, Record
 from wolfstream.service.web.formats.bounds import Bounds, check_json, check_lines
 from wolfstream.service.web.formats.flat_rows import (
-    MOST_WARNINGS,
+    MAX_WARNINGS,
     Fields,
     Origin,
     read_flat_rows,
@@ -35,7 +35,7 @@ from wolfstream.service.web.formats.flat_rows import (
 )
 from wolfstream.service.web.formats.repeated_names import check_json_names
 
-_MOST_ERRORS = 20
+_MAX_ERRORS = 20
 
 
 class _Body(NamedTuple):
@@ -50,7 +50,7 @@ class _Body(NamedTuple):
 def decode_ndjson(body: bytes, labelled: bool, bounds: Bounds, roles: Roles = NO_ROLES) -> Fields:
     """Decode one JSON object per line; skip empty lines.
 
-    The first object decides for all: if its `x` is a row, they are samples, else flat rows.
+    The first object determines what all are: samples if its `x` is a row, else flat rows.
 
     Raises Unreadable, Invalid, InvalidSamples, TooLarge.
     """
@@ -61,7 +61,7 @@ def decode_ndjson(body: bytes, labelled: bool, bounds: Bounds, roles: Roles = NO
     items = [_read_line(line, text) for line, text in texts]
     line_of_row = [line for line, _ in texts]
     if not items:
-        return _nothing(labelled)
+        return _no_rows(labelled)
     first = items[0]
     if isinstance(first, dict) and not isinstance(first.get("x"), list | dict):
         return read_flat_rows(items, roles, labelled, line_of_row=line_of_row)
@@ -84,17 +84,17 @@ def _fields_of_samples(
 ) -> dict[str, Any]:
     names = ("x", "y") if labelled else ("x",)
     optional = {"weight"} if labelled else set[str]()
-    wrong = list[SampleError]()
+    faults = list[SampleError]()
     for line, item in zip(line_of_row, items, strict=True):
         if not isinstance(item, dict) or item.keys() - optional != set(names):
             detail = f"must be an object of {' and '.join(names)} and nothing else"
-            wrong.append({"line": line, "detail": detail})
+            faults.append({"line": line, "detail": detail})
         elif not isinstance(item["x"], list | dict):
-            wrong.append({"line": line, "detail": "x must be one row"})
-        if len(wrong) == _MOST_ERRORS:
+            faults.append({"line": line, "detail": "x must be one row"})
+        if len(faults) == _MAX_ERRORS:
             break
-    if wrong:
-        raise InvalidSamples(f"line {wrong[0]['line']} {wrong[0]['detail']}", wrong)
+    if faults:
+        raise InvalidSamples(f"line {faults[0]['line']} {faults[0]['detail']}", faults)
     fields = {name: [item[name] for item in items] for name in names}
     if any("weight" in item for item in items):
         fields["weight"] = [item.get("weight", 1) for item in items]
@@ -114,7 +114,7 @@ def decode_csv(body: bytes, labelled: bool, bounds: Bounds, roles: Roles = NO_RO
         fields = _read(text, _as_raw_or_lists, labelled)
         if text.names:
             fields["names"] = text.names
-        fields.warnings = tuple(map(unnamed_column_warning, text.unnamed[:MOST_WARNINGS]))
+        fields.warnings = tuple(map(unnamed_column_warning, text.unnamed[:MAX_WARNINGS]))
         return fields
     except (DataFileError, UnicodeDecodeError) as error:
         raise _refusal(error) from None
@@ -125,8 +125,8 @@ def decode_csv_labels(body: bytes, bounds: Bounds, roles: Roles = NO_ROLES) -> F
 
     Args:
         body: the body.
-        bounds: what the body may have at most.
-        roles: name the columns of ids (by default `id`) and labels.
+        bounds: bounds on the number of values in the body.
+        roles: the columns of ids (by default `id`) and of labels.
 
     Raises Unreadable, InvalidSamples, TooLarge.
     """
@@ -146,7 +146,7 @@ def decode_csv_labels(body: bytes, bounds: Bounds, roles: Roles = NO_ROLES) -> F
 
 
 def decode_svmlight(body: bytes, labelled: bool, bounds: Bounds, roles: Roles = NO_ROLES) -> Fields:
-    """Decode labels, and rows of numbers that are named by their indices, "1", "2" and so on.
+    """Decode labels and rows; the names of a row's numbers are their indices, such as "1".
 
     Raises Unreadable, Invalid, InvalidSamples, TooLarge.
     """
@@ -175,7 +175,7 @@ def _read(
         records.append(record)
         line_of_row.append(text.line)
     if not records:
-        return _nothing(labelled)
+        return _no_rows(labelled)
     rows, labels, weights, ids = zip(*records, strict=True)
     fields = {"x": as_x(rows)}
     if text.labelled:
@@ -188,7 +188,7 @@ def _read(
     return Fields(fields, Origin(line_of_row))
 
 
-def _nothing(labelled: bool) -> Fields:
+def _no_rows(labelled: bool) -> Fields:
     return Fields({"x": [], "y": []} if labelled else {"x": []}, Origin())
 
 
@@ -207,7 +207,7 @@ def _as_named(rows: Sequence[Any]) -> Any:
 def _refusal(error: DataFileError | UnicodeDecodeError) -> Refusal:
     if isinstance(error, UnicodeDecodeError):
         return Unreadable(f"the body is not text in UTF-8: {error.reason}")
-    wrong: SampleError = {"detail": str(error)}
+    fault: SampleError = {"detail": str(error)}
     if error.line is not None:
-        wrong["line"] = error.line
-    return InvalidSamples(str(error), [wrong])
+        fault["line"] = error.line
+    return InvalidSamples(str(error), [fault])

@@ -1,8 +1,8 @@
-"""Bounds the memory that the requests of all connections take together, with their responses.
+"""Bounds the total memory of the requests and responses of all connections.
 
-A limit on each body does not bound eight hundred of them at a time. Nor does it bound the response
-to rows of one byte each, or the old views that long predictions still read after learning has
-replaced them. Samples that wait to be learned have a bound of their own, in the queue.
+A limit on each body does not bound eight hundred concurrent ones. Nor does it bound the response to
+rows of one byte each, or the views that long predictions still read after learning has replaced
+them. Samples that wait to be learned have their own bound, in the queue.
 """
 
 from collections.abc import Callable, Iterator
@@ -15,9 +15,9 @@ from wolfstream.service.model.live import Model
 from wolfstream.service.model.published import ModelView
 from wolfstream.service.settings import usable_bytes
 
-# Smaller bodies are not counted: a connection has at most one of them.
+# Smaller bodies are not counted: each connection has at most one of them.
 UNCOUNTED_BYTES = 1 << 16
-# Python objects take about this many times the memory of the text that they were parsed from.
+# Python objects take about this many times the memory of the text from which they are parsed.
 DECODED_FACTOR = 8
 # The memory of one value of a response: in the arrays of a prediction, as an object, in a list, and
 # in the bytes that are sent.
@@ -25,7 +25,7 @@ VALUE_BYTES = 64
 
 
 class Reserve:
-    """Memory set aside for the responses to be made once the system refuses to give more.
+    """Memory that is set aside for the responses after the system refuses to allocate more.
 
     Used on the event loop.
     """
@@ -37,12 +37,12 @@ class Reserve:
         """Free the memory, and return the error to respond with."""
         self._memory = None
         return OutOfMemory(
-            "the process got no more memory; look at the model before you go on. DELETE models "
+            "the process got no more memory; check the model before you continue. DELETE models "
             "that are not used, or give the server more memory"
         )
 
     def is_available(self) -> bool:
-        """Return whether the memory is set aside, if need be after setting it aside again."""
+        """Set the memory aside again if it was freed; return whether this was possible."""
         if self._memory is None:
             try:
                 self._memory = bytearray(RESERVE_BYTES)
@@ -60,13 +60,13 @@ class MemoryBudget:
     """The bytes that all requests hold. Used on the event loop.
 
     Args:
-        most_bytes: the bound; 0 means a quarter of the memory that the process may use. A request
-            that alone exceeds the bound is accepted while no other request holds anything.
+        max_bytes: the bound; 0 means a quarter of the memory that the process may use. A request
+            that exceeds the bound by itself is accepted while no other request holds memory.
         elsewhere: returns the bytes that requests to other processes of the server hold.
     """
 
-    def __init__(self, most_bytes: int, elsewhere: Callable[[], int] = lambda: 0) -> None:
-        self._most_bytes = most_bytes or usable_bytes() // 4
+    def __init__(self, max_bytes: int, elsewhere: Callable[[], int] = lambda: 0) -> None:
+        self._max_bytes = max_bytes or usable_bytes() // 4
         self.elsewhere = elsewhere
         self._views: dict[int, _ViewInUse] = {}  # by the views' addresses
         self.held = 0
@@ -78,24 +78,24 @@ class MemoryBudget:
     def take(self, n_bytes: int, already: int) -> None:
         """Let a request that already holds some bytes hold more. Raises MemoryFull."""
         held = self.held + self._replaced_bytes() + self.elsewhere()
-        if held > already and held + n_bytes > self._most_bytes:
+        if held > already and held + n_bytes > self._max_bytes:
             raise MemoryFull(
-                f"requests take {held} bytes of memory, at most {self._most_bytes} may; try "
+                f"requests take {held} bytes of memory, at most {self._max_bytes} may; try "
                 "again, or send smaller batches"
             )
         self.held += n_bytes
 
     @contextmanager
     def reading(self, model: Model, published: ModelView) -> Iterator[None]:
-        """Count the memory of a view while it is read, once another view has replaced it.
+        """Count the memory of a view within the block, from when another view replaces it.
 
-        Raises MemoryFull if the replaced views take more than all requests may.
+        Raises MemoryFull if replaced views take more memory than all requests may.
         """
         replaced = self._replaced_bytes()
-        if replaced > self._most_bytes:
+        if replaced > self._max_bytes:
             raise MemoryFull(
                 f"predictions that run read {replaced} bytes of views that learning has replaced, "
-                f"at most {self._most_bytes} may be; try again"
+                f"at most {self._max_bytes} may be; try again"
             )
         view = self._views.setdefault(id(published), _ViewInUse(model, published))
         view.readers += 1
@@ -124,7 +124,7 @@ class _ViewInUse:
 
 
 class Lease:
-    """A request's part of the budget. As a context manager it is released at the end."""
+    """A request's part of the budget; as a context manager, it is released at the end."""
 
     __slots__ = ("_budget", "_held")
 
@@ -143,7 +143,7 @@ class Lease:
             self._held = n_bytes
 
     def hold_unbounded(self, n_bytes: int) -> None:
-        """Hold this many bytes in total whatever the bound, for a response that must be sent."""
+        """Hold this many bytes in total, despite the bound, for a response that must be sent."""
         self._budget.held += n_bytes - self._held
         self._held = n_bytes
 
@@ -159,13 +159,13 @@ class Lease:
             yield
 
     def hand_over(self) -> "Lease":
-        """Return another lease that holds what this one held; this one holds nothing any more."""
+        """Return a new lease that holds what this one held; this one holds nothing afterwards."""
         other = Lease(self._budget)
         other._held, self._held = self._held, 0
         return other
 
     def release(self) -> None:
-        """Hold nothing any more."""
+        """Release all memory of the lease."""
         self._budget.held -= self._held
         self._held = 0
 

@@ -3,11 +3,10 @@
     respond-async     202 as soon as the samples are durable
     wait=N            200 if they are learned within N seconds, else 202; with respond-async too
 
-A 202 always means that the samples are on disk; the response waits for that even after N seconds. A
-larger N than the setting `wait_seconds` is reduced to it. A request that was answered before under
-its idempotency key gets that answer. `Preference-Applied` names the preferences that were honoured,
-with the N that was used. Preferences that are unknown or cannot be read are ignored, as the RFC
-demands.
+A 202 always means that the samples are on disk; the response waits for that even after N seconds. N
+is at most the setting `wait_seconds`. A request that was answered before under its idempotency key
+gets the same answer. `Preference-Applied` has the preferences that were honoured, with the N that
+was used. Unknown and invalid preferences are ignored, as the RFC requires.
 """
 
 import asyncio
@@ -16,7 +15,7 @@ from typing import Any, NamedTuple
 
 
 class Preference(NamedTuple):
-    """What a client prefers."""
+    """The preferences of a client."""
 
     respond_async: bool
     wait: int | None  # seconds; None without this preference
@@ -35,12 +34,12 @@ class Acknowledgement(NamedTuple):
     headers: dict[str, str]
 
 
-def read_preference(values: Sequence[str], most_seconds: float) -> Preference | None:
+def read_preference(values: Sequence[str], max_seconds: float) -> Preference | None:
     """Return the preference in the `Prefer` headers of a request; None if it has none.
 
     Args:
-        values: of the headers.
-        most_seconds: the longest wait; rounded down to whole seconds, but at least one second.
+        values: the values of the headers.
+        max_seconds: the longest wait; rounded down to whole seconds, but at least one second.
     """
     given: dict[str, str] = {}
     for part in ",".join(values).split(","):
@@ -49,7 +48,7 @@ def read_preference(values: Sequence[str], most_seconds: float) -> Preference | 
     wait, seconds = None, given.get("wait", "")
     if seconds.isascii() and seconds.isdecimal():
         # Ten digits suffice to exceed any bound, and more need not be parsed.
-        wait = min(int(seconds[:10]), max(1, int(most_seconds)))
+        wait = min(int(seconds[:10]), max(1, int(max_seconds)))
     preference = Preference("respond-async" in given, wait)
     return preference if preference.header_value() else None
 
@@ -64,9 +63,9 @@ async def acknowledge(
     Args:
         answer: done once the samples are learned.
         durable: done once they are on disk; None without a preference.
-        preference: of the client, if it has one.
+        preference: the client's preference; None without one.
 
-    Raises what the two futures raise.
+    Raises the exceptions of the two futures.
     """
     headers = {}
     if preference is not None and durable is not None:
@@ -87,6 +86,6 @@ async def acknowledge(
 
 
 def _abandon(answer: "asyncio.Future[dict[str, Any]]") -> None:
-    """Cancel an answer that nobody awaits any more."""
+    """Cancel an answer for which nobody waits."""
     if not answer.cancel():
-        answer.exception()  # asyncio logs an exception that nobody has read
+        answer.exception()  # otherwise asyncio logs the exception, because nobody has read it

@@ -1,4 +1,4 @@
-"""Turns refusals into HTTP responses; the only place that knows which status an error has."""
+"""Turns refusals into HTTP responses; the only place that determines their statuses."""
 
 from collections.abc import Mapping
 
@@ -60,7 +60,7 @@ CLIENT_LEFT = 499
 
 
 def add_problems(app: FastAPI) -> None:
-    """Let an application respond to every error with a problem (RFC 9457)."""
+    """Make an application respond to all errors with problems (RFC 9457)."""
 
     @app.exception_handler(Refusal)
     async def refuse(request: Request, error: Refusal) -> Response:
@@ -91,7 +91,7 @@ def add_problems(app: FastAPI) -> None:
 
 
 def status_of(kind: type[Refusal]) -> int:
-    """Return the status of a refusal: that of its class or of the nearest base class."""
+    """Return the status of a class of refusals, or else of its nearest base class."""
     return next(_STATUS[base] for base in kind.__mro__ if base in _STATUS)
 
 
@@ -105,7 +105,7 @@ def problem_response(error: Refusal, path: str) -> Response:
 
     Args:
         error: why the request was refused.
-        path: of the request; "" if the request ended before its path was known.
+        path: path of the request; "" if the request ended before its path was known.
     """
     headers = {}
     if isinstance(error, Unavailable):
@@ -139,7 +139,7 @@ def _routing_problem(
 
 
 def _allowed(request: Request) -> str:
-    """Return the methods of all routes of a path; Starlette would name those of the first only."""
+    """Return the methods of all routes of a path; Starlette would only name those of the first."""
     matching = [
         route
         for route in request.app.routes

@@ -15,11 +15,11 @@ from wolfstream.service.files.roles import NO_ROLES, Roles
 from wolfstream.service.spec.refusals import listed
 from wolfstream.service.web.formats.paths import is_public
 
-_LONGEST_SHOWN = 40
+_MAX_SHOWN = 40
 
 
 def read_roles(query: bytes) -> Roles:
-    """Return the columns that a query names as label, id or weight. Raises Invalid."""
+    """Return the columns of labels, ids and weights that a query names. Raises Invalid."""
     if not query:
         return NO_ROLES
     given = {name: value for name, value in _pairs(query) if name in Roles._fields}
@@ -48,7 +48,7 @@ def check_query(query: bytes, known: Collection[str]) -> None:
     for name, _ in _pairs(query):
         if name not in known:
             takes = listed(sorted(known), "and") if known else "none"
-            raise Invalid(f"unknown query parameter {name[:_LONGEST_SHOWN]!r}; this takes {takes}")
+            raise Invalid(f"unknown query parameter {name[:_MAX_SHOWN]!r}; this takes {takes}")
         if name in seen:
             raise Invalid(f"the query parameter {name!r} is given twice")
         seen.add(name)

@@ -1,4 +1,4 @@
-"""The query parameters of predictions that a body may have as fields, too."""
+"""The query parameters of predictions that may also be fields of the body."""
 
 import re
 from collections.abc import Mapping
@@ -18,7 +18,7 @@ _NUMBER = re.compile(r"[0-9]{0,9}\.?[0-9]{1,18}")
 
 
 def with_query(question: Question, query: Mapping[str, str]) -> Question:
-    """Return the question as its query changes it; the query overrides the body. Raises Invalid."""
+    """Return a question with the values of its query, which override the body. Raises Invalid."""
     if not query:
         return question
     if read_flag("probability", query.get("probability")):

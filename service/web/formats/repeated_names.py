@@ -1,7 +1,7 @@
 """Refuses objects that have the same name twice.
 
-The decoders would silently keep the last value, while another reader of the same bytes, such as a
-proxy, may have used the first.
+Decoders silently use the last value, while another reader of the same bytes, such as a proxy, may
+have used the first one.
 """
 
 import json
@@ -15,7 +15,7 @@ from wolfstream.service.errors import Unreadable
 
 _QUOTE, _COLON = b'":'
 _CHUNK_BYTES = 1 << 20
-# In larger bodies the repeated name is not searched for: that would take longer than decoding.
+# In larger bodies, the repeated name is not searched for: that would take longer than decoding.
 _SEARCHED_BYTES = 1 << 17
 
 
@@ -35,7 +35,7 @@ def check_json_names(body: bytes, decoded: Any) -> None:
 
 
 def build_object(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
-    """Return an object with these names and values; a hook of decoders. Raises Unreadable."""
+    """Return an object of (name, value) pairs; a hook for decoders. Raises Unreadable."""
     built = dict(pairs)
     if len(built) < len(pairs):
         twice = Counter(name for name, _ in pairs).most_common(1)[0][0]
@@ -44,9 +44,9 @@ def build_object(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
 
 
 def _has_fewer_names(decoded: Any, most: int) -> bool:
-    """Return whether the objects in plain data have fewer than `most` names together.
+    """Return whether all objects in plain data have fewer than `most` names in total.
 
-    It goes level by level, so that an object with large arrays is counted before they are searched.
+    It proceeds level by level, to count an object's names before it searches the object's arrays.
     """
     names, level = 0, [decoded]
     while level:
@@ -67,7 +67,7 @@ def _count_names(body: bytes) -> int:
     """Count the colons of a JSON body outside its texts; other threads may run meanwhile."""
     names, in_text = 0, False
     for chunk in _chunks(body):
-        # Escaped backslashes go first: each backslash that remains escapes the byte after it.
+        # Remove escaped backslashes first: then each remaining backslash escapes the next byte.
         content = np.frombuffer(chunk.replace(rb"\\", b"").replace(rb"\"", b""), np.uint8)
         if len(content):
             inside = np.bitwise_xor.accumulate(content == _QUOTE) ^ in_text
@@ -77,7 +77,7 @@ def _count_names(body: bytes) -> int:
 
 
 def _chunks(body: bytes) -> Iterator[bytes]:
-    """Yield chunks of which none ends in a backslash: it would escape a byte of the next chunk."""
+    """Yield chunks that do not end in a backslash, which could escape a byte of the next chunk."""
     start = 0
     while start < len(body):
         stop = start + _CHUNK_BYTES

@@ -11,13 +11,13 @@ from wolfstream.solver.prepare.named_rows import NamedRows, Rows, n_entries, n_r
 def check_size(body: Any, settings: Settings) -> None:
     """Raise TooLarge for too many rows in `x`, InvalidSamples for a row with too many numbers.
 
-    A body without a valid `x` passes: reading its numbers refuses it.
+    A body without a valid `x` passes; it is refused when its numbers are read.
     """
     _check(*_size(body.get("x") if isinstance(body, dict) else None), settings)
 
 
 def check_rows(rows: Rows, settings: Settings) -> None:
-    """Check rows as `check_size` does, where their size is known only once they are read."""
+    """Check rows like `check_size`, for formats whose size is known only after reading them."""
     if isinstance(rows, NamedRows):
         _check(n_rows(rows), rows.lengths.tolist(), settings)
     else:

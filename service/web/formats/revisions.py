@@ -13,19 +13,19 @@ from urllib.parse import parse_qsl
 from wolfstream.service.errors import Invalid
 from wolfstream.service.model.revision import Revision, read_awaited, read_tag
 
-_MOST_TAGS, _MOST_DIGITS = 16, 18
+_MAX_TAGS, _MAX_DIGITS = 16, 18
 _SECONDS = re.compile(r"[0-9]{1,12}(\.[0-9]{1,9})?")
 
 
 def read_min_sequence(given: str | None) -> Revision | None:
     """Return the revision to wait for: a sequence, or EPOCH:SEQUENCE. Raises Invalid."""
-    if given is not None and given.isascii() and given.isdecimal() and len(given) <= _MOST_DIGITS:
+    if given is not None and given.isascii() and given.isdecimal() and len(given) <= _MAX_DIGITS:
         return read_awaited(int(given))
     return read_awaited(given)
 
 
 def read_max_lag(query: bytes) -> float | None:
-    """Return how many seconds old a prediction may be by the query; None if it does not say.
+    """Return the seconds by which a prediction may be out of date; None if the query has none.
 
     Raises Invalid.
     """
@@ -40,7 +40,7 @@ def read_max_lag(query: bytes) -> float | None:
 
 
 def read_if_match(values: Sequence[str]) -> tuple[Revision, ...]:
-    """Return the revisions in the `If-Match` headers of a request; none if it is for any.
+    """Return the revisions in the `If-Match` headers of a request; empty for any revision.
 
     Raises Invalid.
     """
@@ -49,8 +49,8 @@ def read_if_match(values: Sequence[str]) -> tuple[Revision, ...]:
     tags = [tag.strip() for tag in ",".join(values).split(",")]
     if tags == ["*"]:
         return ()
-    if len(tags) > _MOST_TAGS:
-        raise Invalid(f"If-Match takes at most {_MOST_TAGS} entity tags")
+    if len(tags) > _MAX_TAGS:
+        raise Invalid(f"If-Match takes at most {_MAX_TAGS} entity tags")
     return tuple(read_tag(tag) for tag in tags)
 
 

@@ -21,7 +21,7 @@ from wolfstream.service.files.tables import TableRows, rows_of_columns
 from wolfstream.service.files.text import DataFileError
 from wolfstream.service.web.formats.bounds import Bounds
 from wolfstream.service.web.formats.flat_rows import (
-    MOST_WARNINGS,
+    MAX_WARNINGS,
     Fields,
     Origin,
     unnamed_column_warning,
@@ -43,15 +43,15 @@ def decode_table(
     except DataFileError as error:
         raise _refusal(error) from None
     fields: dict[str, Any] = {"x": _as_raw_or_lists(table), "names": table.names}
-    beside = {"y": table.labels, "weight": table.weights} if labelled else {"ids": table.ids}
-    fields |= {field: values for field, values in beside.items() if values is not None}
+    other_columns = {"y": table.labels, "weight": table.weights} if labelled else {"ids": table.ids}
+    fields |= {field: values for field, values in other_columns.items() if values is not None}
     return Fields(
-        fields, Origin(), tuple(map(unnamed_column_warning, table.unnamed[:MOST_WARNINGS]))
+        fields, Origin(), tuple(map(unnamed_column_warning, table.unnamed[:MAX_WARNINGS]))
     )
 
 
 def unpacked_bytes(media_type: str, body: bytes, bounds: Bounds) -> int:
-    """Return the size of a table once it is decompressed. Raises what `decode_table` raises."""
+    """Return the decompressed size of a table. Raises InvalidSamples, UnsupportedFormat."""
     if media_type == ARROW:
         return len(body)
     try:

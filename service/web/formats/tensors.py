@@ -1,8 +1,8 @@
-"""Tensors of the Open Inference Protocol: requests have numbers, responses labels and numbers.
+"""Tensors of the Open Inference Protocol: requests have numbers, responses numbers and labels.
 
 In JSON, the data of a tensor are a list in row-major order, either flat or nested like the shape.
-Binary data are the little-endian bytes of the elements in row-major order; each BYTES element
-follows its length, a 4-byte unsigned integer.
+Binary data are the little-endian bytes of the elements in row-major order; each BYTES element is
+preceded by its length, a 4-byte unsigned integer.
 """
 
 import struct
@@ -36,8 +36,8 @@ NUMERIC = tuple(_LIMITS)
 """The datatypes of inputs."""
 
 _OUTPUT = {"FP64": "<f8", "INT64": "<i8", "BOOL": "?"}
-_LONGEST = 2**40
-# This many rows of a hundred numbers take some milliseconds to convert.
+_MAX_LENGTH = 2**40
+# Converting this many rows of a hundred numbers takes some milliseconds.
 _ROWS_AT_A_TIME = 1024
 
 
@@ -45,7 +45,7 @@ class Output(NamedTuple):
     """A tensor of a response.
 
     Attributes:
-        values: in row-major order, or an array that has the shape.
+        values: a list in row-major order, or an array of this shape.
     """
 
     name: str
@@ -73,7 +73,7 @@ def read_numbers(tensors: Iterable[tuple[dict[str, Any], bytes | None]]) -> list
     Raises Invalid.
     """
     inputs = [_read_input(tensor, binary) for tensor, binary in tensors]
-    # Those in JSON are checked together: there may be thousands of small ones.
+    # Inputs in JSON are checked together, because there may be thousands of small ones.
     checked = _check_values([tensor for tensor in inputs if tensor.numbers is None])
     return [next(checked) if tensor.numbers is None else tensor.numbers for tensor in inputs]
 
@@ -101,7 +101,7 @@ def _read_shape(name: str, shape: Any) -> tuple[int, int]:
     if (
         not isinstance(shape, list)
         or not 1 <= len(shape) <= 2
-        or not all(type(length) is int and 1 <= length <= _LONGEST for length in shape)
+        or not all(type(length) is int and 1 <= length <= _MAX_LENGTH for length in shape)
     ):
         refuse(name, "shape must be one or two lengths, each 1 or more")
     return shape[0], shape[1] if len(shape) == 2 else 1
@@ -167,7 +167,7 @@ def datatype_of_labels(labels: Iterable[Label | float]) -> str:
 
 
 def as_text(label: Label) -> str:
-    """Return a label as an element of BYTES: strings as they are, others as in JSON."""
+    """Return a label as an element of BYTES: strings unchanged, other labels as in JSON."""
     if isinstance(label, bool):
         return "true" if label else "false"
     return str(label)
@@ -196,7 +196,7 @@ def write_tensor(output: Output, binary: bool) -> tuple[dict[str, Any], bytes]:
 def as_array(rows: list[Any], dtype: str = "<f8") -> NDArray[Any]:
     """Convert rows of numbers to an array.
 
-    It converts some rows at a time: each conversion holds the interpreter lock.
+    It converts some rows at a time, because each conversion holds the interpreter lock.
     """
     starts = range(0, len(rows), _ROWS_AT_A_TIME)
     return np.concatenate([np.array(rows[i : i + _ROWS_AT_A_TIME], dtype) for i in starts])
@@ -212,7 +212,7 @@ def _as_list(array: Float64Array) -> list[float]:
 
 
 def as_one_sentence(detail: str, errors: Sequence[Fault]) -> str:
-    """Return the detail with the first of the errors: the protocol has one string for all."""
+    """Return the detail with the first error: the protocol has a single string for errors."""
     for error in errors[:1]:
         pointer = error.get("pointer", "")
         if pointer not in detail:

@@ -1,8 +1,8 @@
-"""Limits work of some milliseconds to one piece in each pass of the event loop.
+"""Limits slow work, of some milliseconds, to one task in each pass of the event loop.
 
-A pass serves every connection that has something to do. If fifty streams each had a frame that
-takes twenty milliseconds to decode, one pass would take a second, and a health probe that came
-just after its beginning would wait as long.
+A pass serves all connections that are ready. If fifty streams each had a frame that takes twenty
+milliseconds to decode, a pass would take a second, and a health probe that arrived just after its
+beginning would wait as long.
 """
 
 import asyncio
@@ -16,7 +16,7 @@ _turns: WeakKeyDictionary[asyncio.AbstractEventLoop, asyncio.Lock] = WeakKeyDict
 
 
 async def in_turn(work: Callable[[], T]) -> T:
-    """Return the result of the work, which waits for its turn among the calls of `in_turn`."""
+    """Run a function once it is its turn among all calls of `in_turn`; return its result."""
     async with _turns.setdefault(asyncio.get_running_loop(), asyncio.Lock()):
         result = work()
         await asyncio.sleep(0)  # the next turn comes in the next pass

@@ -1,7 +1,7 @@
-"""The formats of bodies, JSON and MessagePack, and which of them a request asks for.
+"""The formats of bodies, JSON and MessagePack, and how a request chooses them.
 
-Samples and rows may also come in lines (`web.formats.lines`) or as a table (`web.formats.tables`);
-the response to these is JSON.
+Samples and rows may also be sent as lines (`web.formats.lines`) or as a table
+(`web.formats.tables`); the response is then JSON.
 """
 
 import re
@@ -28,11 +28,11 @@ class Format(NamedTuple):
 
     media_type: str
     decode: Callable[[bytes, Bounds], Any]
-    encode: Callable[[Any], bytes]  # all of a websocket's frame
-    chunks: Callable[[Any], Iterator[bytes]]  # what `encode` returns, in chunks
+    encode: Callable[[Any], bytes]  # returns the whole content, such as a websocket's frame
+    chunks: Callable[[Any], Iterator[bytes]]  # yields the result of `encode` in chunks
     end: bytes = b""  # follows the data in an HTTP response
-    # Returns the decompressed size of a body in a format that compresses by itself, and takes a
-    # while to decode; None for other formats.
+    # Returns the decompressed size of a body; only for formats that have their own compression and
+    # are slow to decode.
     unpacked: Callable[[bytes, Bounds], int] | None = None
 
     def content(self, data: Any) -> bytes:
@@ -59,7 +59,7 @@ def _decode_json(body: bytes, bounds: Bounds) -> Any:
 
 def _decode_msgpack(body: bytes, bounds: Bounds) -> Any:
     try:
-        # The names of fields are texts; maps may not have other keys.
+        # Maps must only have texts as keys: the names of fields.
         if len(body) <= bounds.uncounted_bytes:
             return msgpack.unpackb(body, strict_map_key=True, object_pairs_hook=build_object)
         check_msgpack(body, bounds)
@@ -71,8 +71,8 @@ def _decode_msgpack(body: bytes, bounds: Bounds) -> Any:
             object_pairs_hook=counter.map,
             ext_hook=_refuse_extension,
             max_ext_len=0,
-            # The decoder reserves memory for the length that an array announces. `Counter` still
-            # refuses arrays between the bound and this.
+            # The decoder allocates memory for the declared length of an array. `Counter` refuses
+            # arrays between the bound and this limit.
             max_array_len=2 * bounds.values,
             max_map_len=bounds.values,
         )
@@ -84,7 +84,7 @@ def _refuse_extension(code: int, _: bytes) -> Any:
     raise ValueError(f"extension {code} is not supported")
 
 
-# After the newline, a terminal's prompt begins on a line of its own.
+# After the newline, the prompt of a terminal begins on its own line.
 JSON = Format("application/json", _decode_json, finite_json, json_chunks, b"\n")
 MSGPACK = Format("application/vnd.msgpack", _decode_msgpack, finite_msgpack, msgpack_chunks)
 # Over HTTP a problem is JSON whatever Accept asks for: RFC 9457 defines no binary form.
@@ -98,7 +98,7 @@ _FORMATS = {
 MEDIA_TYPES = tuple(_FORMATS)
 SAMPLE_MEDIA_TYPES = (*MEDIA_TYPES, *DECODERS, *TABLE_DECODERS)
 _WEIGHT = re.compile(r"0(\.[0-9]{0,3})?|1(\.0{0,3})?")
-# curl -d sends this by default. No call takes a form, so the body is taken for JSON.
+# The default of curl -d. No call takes forms, so such a body is read as JSON.
 _CURL_DEFAULT = "application/x-www-form-urlencoded"
 
 
@@ -109,8 +109,8 @@ def format_of_body(
 
     Args:
         content_type: the header `Content-Type`, if the request has it.
-        labelled: True for samples with labels, False for rows without; both may also come in lines
-            or as a table. None for other bodies.
+        labelled: True for samples with labels, False for rows without; both may also be lines or a
+            table. None for other bodies.
         roles: the columns that are not features.
 
     Raises UnsupportedFormat.
@@ -133,7 +133,7 @@ def format_of_body(
 
 
 def format_of_labels(content_type: str | None, roles: Roles = NO_ROLES) -> Format:
-    """Return the format of labels for ids, which may also come as CSV. Raises UnsupportedFormat."""
+    """Return the format of labels for ids, which may also be CSV. Raises UnsupportedFormat."""
     if (content_type or "").partition(";")[0].strip().lower() != "text/csv":
         return format_of_body(content_type)
     return JSON._replace(decode=lambda body, bounds: decode_csv_labels(body, bounds, roles))
@@ -142,8 +142,8 @@ def format_of_labels(content_type: str | None, roles: Roles = NO_ROLES) -> Forma
 def format_of_response(accept: str | None, body_format: Format) -> Format:
     """Return the format with the highest weight in `Accept` (RFC 9110, section 12.5.1).
 
-    If several have the same weight, it is the first of them; if `Accept` names no format, that of
-    the body. An excluded format (q=0) is used only if all are excluded.
+    If several have the same weight, it is the first of them. If `Accept` names no known format, it
+    is that of the body. An excluded format (q=0) is used only if all are excluded.
     """
     if accept is None or accept == "*/*":
         return body_format
@@ -168,7 +168,7 @@ def _weight(parameters: list[str]) -> float:
 
 
 def problem(error: Refusal, status: int) -> Problem:
-    """Return the members of an RFC 9457 problem, the same under every transport."""
+    """Return the members of an RFC 9457 problem, which are the same over all transports."""
     body: Problem = {
         "type": f"urn:wolfstream:{error.slug}",
         "title": error.title,

@@ -4,21 +4,21 @@ from uvicorn.protocols.http.httptools_impl import RequestResponseCycle
 
 
 class CoalescingTransport:
-    """The transport of one request; it holds the head of the response until the body comes.
+    """The transport of one request, which holds the head of the response until the body follows.
 
-    Both are sent in one system call, so a waiting client wakes up only once.
+    Both are sent with one system call, so a waiting client wakes up only once.
     """
 
     def __init__(self, cycle: RequestResponseCycle) -> None:
         self._cycle = cycle
         self._transport = cycle.transport
         self._on_response = cycle.on_response
-        # The head while it is held; empty once it was sent, None before the response.
+        # The head while it is held; empty once it has been sent, None before the response.
         self._head: bytes | None = None
         cycle.on_response = self._complete
 
     def write(self, data: bytes) -> None:
-        """Write bytes; the first bytes of a response are its head, and wait for the next call."""
+        """Write bytes; the first bytes of a response, its head, are held until the next call."""
         if self._head is None and self._cycle.response_started:
             self._head = data
         elif self._head:
@@ -33,12 +33,12 @@ class CoalescingTransport:
         self._transport.close()
 
     def is_closing(self) -> bool:
-        """Return whether the transport takes no more bytes."""
+        """Return whether the transport accepts no more bytes."""
         return self._transport.is_closing()
 
     def _complete(self) -> None:
         self._flush()
-        # Breaks the reference cycle, which would hold the request until the next collection.
+        # Break the reference cycle, which would keep the request until the next collection.
         self._cycle.transport, self._cycle.on_response = self._transport, self._on_response
         self._on_response()
 

@@ -7,15 +7,15 @@
 | far more | none: the new connection is closed at once |
 | a request takes longer than `patience_seconds`, and is below `upload_bytes_per_second` | 408 |
 | a TLS handshake takes longer than `patience_seconds` | none: the connection is closed |
-| a message on a websocket takes so long | closed with 1008 |
-| a request's head, or what follows its last byte of body, is larger than 64 kB | 431 |
+| a message on a websocket takes as long | closed with 1008 |
+| a request's head, or anything after its last byte of body, is larger than 64 kB | 431 |
 | a head has more than 256 headers | 431 |
-| no HTTP version, no `Host` header or several, or a repeated header that may have one value | 400 |
+| no HTTP version, no `Host` header or several, or several values of a single-valued header | 400 |
 | a `Transfer-Encoding` other than `chunked` | 400 |
 | a client reads nothing for `patience_seconds` | none; a websocket is closed with 1008 |
 
-The second is decided by `web.layers.guard`, which knows the path. One task looks for slow clients
-among all connections every few seconds, so that requests need no timers of their own.
+`web.layers.guard` refuses the requests of the second line, because it knows the paths. One task
+checks all connections for slow clients every few seconds, so requests need no timers.
 """
 
 import asyncio
@@ -42,13 +42,14 @@ from wolfstream.service.web.layers.paced_protocol import PacedProtocol
 from wolfstream.service.web.layers.room import UNREAD_SECONDS, AwaitedStep, ClientWait, make_room
 from wolfstream.service.web.layers.stream_connections import BoundedStream
 
-# Connections beyond the limit that get a response: a refusal, or that of a health path.
+# How many connections beyond the limit get a response: a refusal, or that of a health path.
 _REFUSED_CONNECTIONS = 64
-# One connection of so many is closed at once, so that the next new ones need not look for others.
+# Connections are closed in groups of this fraction of the limit, so that not every new connection
+# has to search for one to close.
 _DROPPED_SHARE = 64
 _HEAD_BYTES = 1 << 16
-# Empty headers take fifty times their bytes in memory, so their number is limited as well.
-_MOST_HEADERS = 256
+# Empty headers take fifty times their size in memory, so their number is limited as well.
+_MAX_HEADERS = 256
 _NO_HANDSHAKE = (
     "a stream begins with GET, and its request line and headers have at most 8,000 bytes each"
 )
@@ -63,7 +64,7 @@ _SINGLE_VALUED = (
     b"sec-fetch-site",
     b"transfer-encoding",
 )
-# A header's colon, space and end of line.
+# Bytes of a header's colon, space and end of line.
 _HEADER_FRAME_BYTES = 4
 # A transport with more unsent bytes pauses its writers.
 _HIGH_WATER_BYTES = 1 << 16
@@ -73,10 +74,10 @@ class BoundedProtocol(PacedProtocol):
     """uvicorn's HTTP connection, with limits on the number of connections and on slow requests.
 
     Args:
-        refuse: makes the response to a refused request for a path, which is "" if it has not
+        refuse: returns the response to a refused request for a path; the path is "" if it has not
             arrived.
-        elsewhere: returns how many connections are open to other processes of the server.
-        changed: called when a connection was opened or closed here.
+        elsewhere: returns the number of open connections to other processes of the server.
+        changed: called when a connection to this process was opened or closed.
         uvicorn_options: passed on to uvicorn's class.
     """
 
@@ -90,69 +91,71 @@ class BoundedProtocol(PacedProtocol):
     ) -> None:
         super().__init__(**uvicorn_options)
         self._elsewhere, self._changed = elsewhere, changed
-        self._most_connections = settings.connections
+        self._max_connections = settings.connections
         self.patience = settings.patience_seconds
         self.handshake: Handshake | None = None
-        self._bytes_a_second = settings.upload_bytes_per_second
+        self._bytes_per_second = settings.upload_bytes_per_second
         self._refuse = refuse
-        # When the request that is arriving began; None between requests. A new connection on which
-        # nothing arrives counts as a late request.
+        # When the incoming request began; None between requests. A new connection on which nothing
+        # arrives counts as a late request.
         self._since: float | None = self.loop.time()
         self._silent = True  # nothing has arrived yet
-        self._received = 0  # bytes of the request that is arriving
+        self._received = 0  # bytes of the incoming request
         # Bytes since the request began, or since its last byte of body, without the chunk in which
-        # it began: its head, the frames of chunks, its trailers. The parser keeps them in memory.
+        # it began. The parser holds them in memory: the head, frames of chunks, and trailers.
         self._unfinished = 0
         # Bytes of the chunk in which the request began; earlier requests may have ended in it.
         self._first_chunk_bytes = 0
         self._chunk_bytes = 0  # of the chunk that is being parsed
         self._in_head = True
-        # Why the head is refused, until the parser has stopped.
+        # Why the head is refused; set until the parser has stopped.
         self._refusal: Refusal | None = None
-        # Since when the client has not read its response; 0 if there was always room to write.
+        # When writing was last paused, because the client did not read its response; 0 if never.
         self._unread_since = 0.0
 
     def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]
         """Add the connection, and describe the connections to the layers in the requests' state.
 
-        connections: all of them.
-        is_gone: returns whether this one is closed.
-        crowded: present if there are too many.
+        The state gets these fields:
+
+            connections: all connections.
+            is_gone: returns whether this connection is closed.
+            crowded: only present if there are too many connections.
         """
         self.connections.discard(self.handshake)
         others = self._make_room()
         super().connection_made(transport)
         state = {"connections": self.connections, "is_gone": transport.is_closing}
         self.app_state = self.app_state | state
-        if others >= self._most_connections:
+        if others >= self._max_connections:
             self.app_state = self.app_state | {"crowded": True}
-        if others >= self._most_connections + _REFUSED_CONNECTIONS:
+        if others >= self._max_connections + _REFUSED_CONNECTIONS:
             transport.abort()
         self.note_change()
 
     def has_room(self) -> bool:
-        """Return whether another connection may be open, if only to be refused."""
-        return self._make_room() < self._most_connections + _REFUSED_CONNECTIONS
+        """Return whether another connection may be opened, if only to be refused."""
+        return self._make_room() < self._max_connections + _REFUSED_CONNECTIONS
 
     def note_change(self) -> None:
         """Report that a connection was opened or closed."""
         self._changed()
 
     def _make_room(self) -> int:
-        """Return the number of connections; if there are too many, close some before."""
-        elsewhere, most = self._elsewhere(), self._most_connections
+        """Close some connections if there are too many; return the number of those left."""
+        elsewhere, most = self._elsewhere(), self._max_connections
         if (others := len(self.connections) + elsewhere) < most:
             return others
         kinds = BoundedProtocol | BoundedStream | Handshake
         bounded = [connection for connection in self.connections if isinstance(connection, kinds)]
-        # Closed connections leave `connections` only in the loop's next pass.
+        # Closed connections are removed from `connections` only in the loop's next pass.
         others = elsewhere + sum(map(_is_in_use, bounded))
         if others >= most:
             others -= make_room(bounded, self.loop.time(), 1 + most // _DROPPED_SHARE)
         return others
 
     def waiting(self, now: float) -> ClientWait | None:
-        """Return what the server waits for from the client; None if it waits for nothing."""
+        """Return what the client has to do next; None if the server does not wait for it."""
         closing, unread = self.transport.is_closing(), self.transport.get_write_buffer_size()
         if closing or self.flow.write_paused:
             waits = unread and now - self._unread_since > UNREAD_SECONDS
@@ -169,18 +172,18 @@ class BoundedProtocol(PacedProtocol):
         self.transport.abort()
 
     def pause_writing(self) -> None:
-        """Record since when the client has not read."""
+        """Record when the client stopped reading."""
         super().pause_writing()
         self._unread_since = self.loop.time()
 
     def connection_lost(self, exc: Exception | None) -> None:
-        """Report that the connection was closed, and drop what had arrived."""
+        """Report that the connection was closed, and drop the incomplete request."""
         super().connection_lost(exc)
         self.headers, self._refusal = [], None
         self.note_change()
 
     def parse(self, data: bytes) -> None:
-        """Parse a chunk, and count the bytes of a request that has not fully arrived."""
+        """Parse a chunk, and count the bytes of an incomplete request."""
         self._silent = False
         self._chunk_bytes = len(data)
         self._unfinished += self._chunk_bytes
@@ -190,7 +193,7 @@ class BoundedProtocol(PacedProtocol):
             self._end(RESERVE.release())
         self._received += self._chunk_bytes
         if self._since is None and self.timeout_keep_alive_task is None and not self._is_answering:
-            # Empty lines before a request are not part of it, but end uvicorn's wait for one.
+            # Empty lines before a request are not part of it, but stop uvicorn's keep-alive timer.
             self._since, self._in_head = self.loop.time(), True
         if self._since is not None and (
             self._unfinished > _HEAD_BYTES or self._is_head_too_large()
@@ -199,7 +202,7 @@ class BoundedProtocol(PacedProtocol):
 
     def send_400_response(self, msg: str) -> None:  # noqa: ARG002  (uvicorn's signature)
         """Respond to a request that the parser refused, or whose head was refused here."""
-        # A refusal is not kept: its traceback refers to this connection.
+        # The refusal is dropped, because its traceback refers to this connection.
         refusal, self._refusal = self._refusal, None
         if refusal is None and _is_memory_error(sys.exception()):
             refusal = RESERVE.release()
@@ -217,13 +220,13 @@ class BoundedProtocol(PacedProtocol):
         self._unfinished = 0
 
     def on_headers_complete(self) -> None:
-        """Check the head; from now on the body arrives."""
+        """Check the head. Only the body may follow."""
         self._refusal = self._check_head()
         if self._refusal is not None:
             raise self._refusal  # the parser stops, and uvicorn calls `send_400_response`
         super().on_headers_complete()
         self._in_head = False
-        # The request keeps its list of headers; trailers, which nobody reads, go into another.
+        # The request owns the list of headers; trailers, which nobody reads, go into a copy.
         self.headers = self.headers.copy()
         if self.cycle is not None and not isinstance(self.cycle.transport, CoalescingTransport):
             self.cycle.transport = CoalescingTransport(self.cycle)  # type: ignore[assignment]
@@ -236,8 +239,8 @@ class BoundedProtocol(PacedProtocol):
     def handle_websocket_upgrade(self) -> None:
         """Hand the connection over to a stream, or refuse it.
 
-        websockets only accepts GET, and has lower bounds on lines and headers than this class. It
-        would wait for ever for the rest of a head that it does not accept.
+        The websockets library only accepts GET, and has lower bounds on lines and headers than this
+        class. It would wait endlessly for the rest of a head that it does not accept.
         """
         super().handle_websocket_upgrade()
         stream = self.transport.get_protocol()
@@ -251,7 +254,7 @@ class BoundedProtocol(PacedProtocol):
             return
         if self._in_head and self._is_answering:
             return  # the response to an earlier request is not finished
-        if now - self._since > self.patience + self._received / self._bytes_a_second:
+        if now - self._since > self.patience + self._received / self._bytes_per_second:
             self._end(TooSlow(f"the request had not arrived after {now - self._since:.0f} s"))
 
     @property
@@ -284,7 +287,7 @@ class BoundedProtocol(PacedProtocol):
         """Return whether the target and headers parsed so far take too many bytes."""
         if not self._in_head:
             return False
-        if len(self.headers or ()) > _MOST_HEADERS:
+        if len(self.headers or ()) > _MAX_HEADERS:
             return True
         if self._first_chunk_bytes + self._unfinished <= _HEAD_BYTES:
             return False
@@ -297,7 +300,7 @@ class BoundedProtocol(PacedProtocol):
         if self.transport.is_closing():
             return
         cycle = self.cycle
-        # A refusal must not be written into another response, to this request or an earlier one.
+        # The refusal must not be written into another response, to this request or an earlier one.
         answered = cycle is not None and (
             not cycle.response_complete if self._in_head else cycle.response_started
         )
@@ -317,7 +320,7 @@ def _is_in_use(connection: "BoundedProtocol | BoundedStream | Handshake") -> boo
 
 
 def _is_memory_error(error: BaseException | None) -> bool:
-    """Return whether the parser failed because one of its callbacks got no memory."""
+    """Return whether the parser failed because one of its callbacks could not allocate memory."""
     while error is not None and not isinstance(error, MemoryError):
         error = error.__cause__ or error.__context__
     return error is not None
@@ -325,7 +328,7 @@ def _is_memory_error(error: BaseException | None) -> bool:
 
 def _head_too_large() -> HeadTooLarge:
     return HeadTooLarge(
-        f"a request's head, and its trailers, may each have at most {_MOST_HEADERS} headers and "
+        f"a request's head, and its trailers, may each have at most {_MAX_HEADERS} headers and "
         f"{_HEAD_BYTES} bytes"
     )
 
@@ -340,7 +343,7 @@ def _raw(response: Response) -> bytes:
 async def watch_connections(state: ServerState, patience_seconds: float) -> None:
     """End connections whose clients send too slowly or do not read, until cancelled."""
     loop = asyncio.get_running_loop()
-    # Connection -> its unsent bytes, and since when they have not become fewer.
+    # Connection -> (unsent bytes, since when their number has not decreased).
     stalled: dict[Any, tuple[int, float]] = {}
     while True:
         await asyncio.sleep(min(patience_seconds / 4, 5.0))
@@ -348,7 +351,7 @@ async def watch_connections(state: ServerState, patience_seconds: float) -> None
         stalled = {}
         for connection in list(state.connections):
             if isinstance(connection, Handshake):
-                continue  # asyncio ends a late handshake
+                continue  # asyncio closes late handshakes
             if isinstance(connection, BoundedProtocol | BoundedStream):
                 connection.end_if_late(now)
             left = connection.transport.get_write_buffer_size()
@@ -361,9 +364,9 @@ async def watch_connections(state: ServerState, patience_seconds: float) -> None
 
 
 def _cut_off(connection: Any) -> None:
-    """End a connection; the client of a stream gets the reason if it reads again in time."""
+    """Close a connection; the client of a stream gets the reason if it reads again in time."""
     closing = connection.transport.is_closing()
     if isinstance(connection, BoundedStream) and not closing:
-        connection.end(CloseCode.POLICY_VIOLATION, "answers are not read")
+        connection.end(CloseCode.POLICY_VIOLATION, "the client does not read its responses")
     else:
         connection.transport.abort()

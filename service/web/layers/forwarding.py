@@ -1,12 +1,12 @@
 """Forwards the calls of a model to the replica that leads it.
 
-Predictions are answered here if this replica follows a view that can answer them; other calls are
-forwarded.
+Predictions are answered here if this replica has a copy of the model's view that can answer them;
+all other calls are forwarded.
 
 A call is forwarded unchanged, with the client's own authorization, and its response is returned as
-it arrives. A replica that does not lead the model responds with 421, and the sender looks for the
-leader again; clients see neither. If a replica leaves before it has responded, the call is sent
-again if that is safe: if it learns nothing, or has a key under which it is learned only once.
+it arrives. A replica that does not lead the model responds with 421, and the sender looks up the
+leader again; clients do not see this. If a replica disconnects before it has responded, the call is
+sent again if that is safe: if it learns nothing, or has a key under which it is learned only once.
 """
 
 import asyncio
@@ -37,9 +37,9 @@ from wolfstream.service.web.layers.http_forwarder import (
 from wolfstream.service.web.layers.replayable_body import ReplayableBody, try_answer
 from wolfstream.service.web.layers.stream_forwarder import forward_stream
 
-# How long to look for a leader, and the pause between two looks.
-_PATIENCE_SECONDS, _PAUSE_SECONDS = 10.0, 0.05
-# How many models without a leader are described at the same time for a list of models.
+# How long to look for a leader, and the pause between two attempts.
+_LEADER_TIMEOUT_SECONDS, _PAUSE_SECONDS = 10.0, 0.05
+# For a list of models: how many models without a leader are described concurrently.
 _DESCRIBED_AT_A_TIME = 16
 _LISTED = ("model", "sequence", "epoch", "status", "features")
 _OK, _UNKNOWN = 200, 404
@@ -50,8 +50,8 @@ class Forwarding:
 
     Args:
         view_app: answers predictions with the views of `membership.followed`.
-        refuse: makes the response to a refused request for a path.
-        most_bytes: the limit on a body.
+        refuse: returns the response to a refused request for a path.
+        max_bytes: the limit on a body.
     """
 
     def __init__(
@@ -60,13 +60,13 @@ class Forwarding:
         membership: Membership,
         view_app: ASGIApp,
         refuse: Callable[[Refusal, str], Response],
-        most_bytes: int,
+        max_bytes: int,
     ) -> None:
         self._app, self._view_app, self._refuse = app, view_app, refuse
         self._director, self._followed = membership.director, membership.followed
         self._neighbours = membership.neighbours
         self._tls = membership.tls
-        self._forwarder = HttpForwarder(membership, most_bytes)
+        self._forwarder = HttpForwarder(membership, max_bytes)
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Answer a call here, or let the model's leader answer it."""
@@ -83,17 +83,17 @@ class Forwarding:
             leader_of = await self._leader_of(name, scope, body)
             predicts = any(call.of_view for call in target.at_path.values())
             if not (predicts and await self._predict_here(name, scope, body, send)):
-                send = self._recording(name, send) if predicts else send
+                send = self._recording_send(name, send) if predicts else send
                 await self._answer(leader_of, scope, body, send)
         except Refusal as error:
             await self._refuse(error, scope["path"])(scope, receive, send)
         except ClientDisconnect:
             pass
 
-    def _recording(self, name: str, send: Send) -> Send:
+    def _recording_send(self, name: str, send: Send) -> Send:
         """Return a function that sends a prediction by a model's leader, and records its revision.
 
-        The view that is followed here may be older. It predicts again once it has caught up.
+        This replica's copy of the view may be older. It predicts again once it has caught up.
         """
 
         async def send_and_record(message: Message) -> None:
@@ -108,7 +108,7 @@ class Forwarding:
     async def _leader_of(self, name: str, scope: Scope, body: ReplayableBody) -> str:
         """Return the model whose leader has to answer a call for the model `name`.
 
-        That is the model itself, but for a challenger that is to be created it is its champion.
+        This is the model itself, except that a challenger is created by its champion's leader.
 
         Raises TooLarge, Unreadable, UnsupportedFormat.
         """
@@ -125,7 +125,7 @@ class Forwarding:
     async def _predict_here(
         self, name: str, scope: Scope, body: ReplayableBody, send: Send
     ) -> bool:
-        """Predict with a followed view; return False if that is not possible. Raises NotReady."""
+        """Predict with a copy of the view; return False if that is impossible. Raises NotReady."""
         if _is_forwarded(scope) or self._director.leads(name):
             return False
         self._director.check()
@@ -139,15 +139,15 @@ class Forwarding:
 
     async def _answer(self, name: str, scope: Scope, body: ReplayableBody, send: Send) -> None:
         """Answer here, or let the leader answer, once the model has one. Raises Refusal."""
-        # A view is stale only after its leader has been looked for long enough.
+        # A copy becomes stale only after this replica has looked for its leader long enough.
         stale = self._followed.is_stale(name)
-        deadline = time.monotonic() + (0.0 if stale else _PATIENCE_SECONDS)
+        deadline = time.monotonic() + (0.0 if stale else _LEADER_TIMEOUT_SECONDS)
         why = ""
-        # Whether a replica got the call and has not responded; it may have carried it out.
+        # Whether a replica received the call without a response; it may have carried it out.
         sent = False
         while True:
             try:
-                if await self._try(scope, name, body, send, deadline):
+                if await self._try_once(scope, name, body, send, deadline):
                     return
             except Unreachable as error:
                 why, sent = str(error), sent or error.sent
@@ -161,10 +161,10 @@ class Forwarding:
             await asyncio.sleep(_PAUSE_SECONDS)
         if sent and not is_read_only(scope):
             raise in_doubt(why)
-        raise NotReady(f"{self._why(name)}{f' ({why})' if why else ''}")
+        raise NotReady(f"{self._no_leader_reason(name)}{f' ({why})' if why else ''}")
 
-    def _why(self, name: str, *others: str) -> str:
-        """Return why nobody answers a call for a model, and perhaps for other models."""
+    def _no_leader_reason(self, name: str, *others: str) -> str:
+        """Return why no replica answers calls for a model, and perhaps for other models."""
         if others:
             return f"no replica leads model {name!r} and {len(others)} others now; try again"
         if not self._followed.is_stale(name):
@@ -204,11 +204,10 @@ class Forwarding:
         await respond(Request(scope, receive), JSON, models)(scope, receive, send)
 
     async def _describe_all(self, names: Collection[str], scope: Scope) -> list[dict[str, Any]]:
-        """Return the descriptions of models that no replica listed, unless they were deleted.
+        """Return the descriptions of models that no replica has listed, unless they were deleted.
 
-        Each of them first gets a leader.
-
-        Raises NotReady if that takes too long: a list without them would be wrong.
+        A replica becomes the leader of each model first. Raises NotReady if that takes too long,
+        because a list without these models would be wrong.
         """
         slots, waiting = asyncio.Semaphore(_DESCRIBED_AT_A_TIME), dict.fromkeys(names)
 
@@ -219,18 +218,18 @@ class Forwarding:
             return description
 
         try:
-            async with asyncio.timeout(_PATIENCE_SECONDS), asyncio.TaskGroup() as group:
+            async with asyncio.timeout(_LEADER_TIMEOUT_SECONDS), asyncio.TaskGroup() as group:
                 tasks = [group.create_task(describe(name)) for name in names]
         except TimeoutError:
-            raise NotReady(self._why(*(waiting or names))) from None
+            raise NotReady(self._no_leader_reason(*(waiting or names))) from None
         except ExceptionGroup as errors:  # each of them is a Refusal about all models
             raise errors.exceptions[0] from None
         return [description for task in tasks if (description := task.result()) is not None]
 
     async def _describe(self, name: str, scope: Scope) -> dict[str, Any] | None:
-        """Return a model's description by the replica that leads it; None if it was deleted.
+        """Return a model's description by its leader; None if the model was deleted.
 
-        It asks again if the model gets another leader. Raises NotReady.
+        If the model gets another leader, ask again. Raises NotReady.
         """
         while True:
             url = self._director.responsible(name).url
@@ -242,17 +241,17 @@ class Forwarding:
                 return None
             await asyncio.sleep(_PAUSE_SECONDS)
 
-    async def _try(
+    async def _try_once(
         self, scope: Scope, name: str, body: ReplayableBody, send: Send, deadline: float
     ) -> bool:
-        """Let the replica that is responsible now answer; return whether it has answered.
+        """Let the responsible replica answer; return whether it has done so.
 
         Args:
             scope: the call.
-            name: the model whose leader answers.
+            name: the model whose leader has to answer.
             body: the body of the call.
             send: sends messages of the response.
-            deadline: until when to wait for this replica to lead the model, by time.monotonic().
+            deadline: how long this replica may take to lead the model, by time.monotonic().
 
         Raises Refusal, Unreachable.
         """
@@ -262,7 +261,7 @@ class Forwarding:
         except NotReady:
             if not self._director.lag_seconds:
                 raise
-            return False  # the connection to NATS moves from one of its servers to another
+            return False  # the client is connecting to another NATS server
         try:
             if self._director.is_here(target):
                 if self._is_restored(name, scope):
@@ -272,7 +271,7 @@ class Forwarding:
                 return await self._answer_here(scope, body, send, forwarded)
             if forwarded and await accepts_connections(target.url):
                 raise NotLeader(f"this replica does not lead model {name!r}")
-            if forwarded:  # the sender already knew that it is gone
+            if forwarded:  # the sender already knew that the target is gone
                 self._director.suspect(target)
                 return False
         except NotLeader:
@@ -293,9 +292,9 @@ class Forwarding:
             raise
 
     def _is_restored(self, name: str, scope: Scope) -> bool:
-        """Return whether a prediction can be made during the takeover of a model by this replica.
+        """Return whether a call can be answered while this replica is taking over its model.
 
-        It can if the state restored so far is recent enough for it. Raises Invalid.
+        A prediction can, if the restored state is recent enough for it. Raises Invalid.
         """
         if not is_for(scope, "predict"):
             return False
@@ -311,13 +310,13 @@ class Forwarding:
                 await self._director.lead(name)
         except TimeoutError:
             raise NotReady(self._not_led_yet(name)) from None
-        except asyncio.CancelledError:  # only a server that stops cancels what it has accepted
+        except asyncio.CancelledError:  # a server cancels accepted requests only when it stops
             raise NotReady(
                 f"this replica stops, and could not take over model {name!r} before; try again"
             ) from None
 
     def _not_led_yet(self, name: str) -> str:
-        """Return why this replica, which is to lead a model, does not answer a call for it yet."""
+        """Return why this replica, which should lead a model, does not answer calls for it yet."""
         why, lag = self._director.progress(name), self._followed.views.lag_seconds(name)
         if self._followed.is_stale(name):
             why += f"; what it knows of it is {lag:.0f} s old"
@@ -326,7 +325,7 @@ class Forwarding:
     async def _answer_here(
         self, scope: Scope, body: ReplayableBody, send: Send, forwarded: bool
     ) -> bool:
-        """Answer with this replica's model; return False if this replica does not lead it."""
+        """Answer a call with this replica's model; return False if it does not lead the model."""
         if forwarded or scope["type"] == "websocket":
             await self._app(scope, body.receive, send)
             return True

@@ -1,13 +1,14 @@
 """Checks API keys: who sends a request, and whether the key allows it.
 
-The table of calls (`service.calls.table`) says which scope each call needs. A request that is no
-call needs the scope predict if it only reads, else admin. Learning over a stream, and predictions
+The table of calls (`service.calls.table`) has the scope that each call needs. A request that is not
+a call needs the scope predict if it only reads, else admin. Learning over a stream, and predictions
 with ids, also need the scope learn; their handlers check that.
 
 The path of a model needs a key for this model. A path without a model, such as that of the metrics,
 needs a key for all models, except for the Open Inference Protocol's description of the server.
-Paths that need no key only reveal that the server runs, and an interface that is the same on every
-server. The replicas of a fleet ask each other for views without a key; they seal their messages.
+Paths that need no key only reveal that the server is running, and an interface that is the same on
+every server. The replicas of a fleet request views from each other without a key; they seal their
+messages.
 
 A key is accepted in the `Authorization` header, never in a URL, because proxies log URLs. A browser
 cannot set this header for a websocket. There the key may be offered as an additional subprotocol,
@@ -36,7 +37,7 @@ class Guard:
     """ASGI middleware that puts the sender's Grant into the state of a request, as `grant`.
 
     Args:
-        refuse: makes the response to a refused request for a path.
+        refuse: returns the response to a refused request for a path.
     """
 
     def __init__(
@@ -47,9 +48,9 @@ class Guard:
         self._refuse = refuse
 
     async def __call__(self, scope: AsgiScope, receive: Receive, send: Send) -> None:
-        """Let a request through, or refuse it."""
+        """Pass a request on, or refuse it."""
         path = scope["path"]
-        need_of = _remembered_need if len(path) <= LONGEST_REMEMBERED else _need
+        need_of = _cached_need if len(path) <= LONGEST_REMEMBERED else _need
         need = need_of(path, scope.get("method", WEBSOCKET))
         if need is not None:
             try:
@@ -85,7 +86,8 @@ def _need(path: str, method: str) -> Need | None:
 def _scope(asked: Target, method: str) -> Scope:
     """Return the scope that a request needs.
 
-    A request that reads, but is no call, needs the scope of a GET of the same path, else predict.
+    A request that reads, but is not a call, needs the scope of a GET of the same path if that is a
+    call, else predict.
     """
     call = asked.call
     if call is None and method in _READING:
@@ -94,11 +96,11 @@ def _scope(asked: Target, method: str) -> Scope:
     return "admin" if call is None or call.scope is None else call.scope
 
 
-_remembered_need = functools.lru_cache(maxsize=1024)(_need)
+_cached_need = functools.lru_cache(maxsize=1024)(_need)
 
 
 def _authorization(scope: AsgiScope) -> bytes | None:
-    """Return the value of the `Authorization` header, or of the subprotocol that replaces it."""
+    """Return the `Authorization` header, or the equivalent of the subprotocol that replaces it."""
     given: bytes | None = scope["state"]["headers"].get(b"authorization")
     if given is None and scope["type"] == "websocket":
         for offered in scope["subprotocols"]:

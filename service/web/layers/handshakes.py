@@ -1,8 +1,8 @@
 """Counts TLS handshakes as connections, so that they can be closed to make room for others.
 
-asyncio's servers show a connection to its protocol only after the handshake. Until then the
-connection would hold an open file without being counted, for as long as its client likes. So this
-module accepts connections itself, and hands them to asyncio for the handshake.
+asyncio's servers hand a connection to its protocol only after the handshake. Until then it would
+take an open file without being counted, for as long as its client likes. So this module accepts
+connections itself, and passes them to asyncio for the handshake.
 """
 
 import asyncio
@@ -17,14 +17,14 @@ from wolfstream.service.web.layers.room import AwaitedStep, ClientWait
 
 logger = logging.getLogger(__name__)
 
-# How many connections are accepted in one pass of the event loop.
+# Maximum number of connections that are accepted in one pass of the event loop.
 _AT_ONCE = 64
 # How long to accept nothing after the process has run out of open files.
 _PAUSE_SECONDS = 1.0
 
 
 class Handshake:
-    """A connection until its TLS handshake has ended; it always may give way.
+    """A connection during its TLS handshake; it may be closed at any time to make room.
 
     Args:
         accepted: its socket.
@@ -40,11 +40,11 @@ class Handshake:
         self._accepted, self._since, self._connections = accepted, since, connections
 
     def waiting(self, _: float) -> ClientWait:
-        """Return that the server waits for a request."""
+        """Return that the client has to send a request."""
         return ClientWait(AwaitedStep.REQUEST, self._since)
 
     def give_way(self) -> None:
-        """Close the connection; asyncio then notices the end of its input, and drops it."""
+        """Close the connection; asyncio then detects the end of its input, and drops it."""
         self._connections.discard(self)
         with suppress(OSError):  # the client has left
             self._accepted.shutdown(socket.SHUT_RDWR)
@@ -53,7 +53,7 @@ class Handshake:
 
 
 class Successor(Protocol):
-    """What a handshake needs to know about the protocol that the connection has afterwards."""
+    """What a handshake needs of the protocol that the connection has afterwards."""
 
     connections: set[Any]
     patience: float
@@ -61,7 +61,7 @@ class Successor(Protocol):
     handshake: Handshake | None
 
     def has_room(self) -> bool:
-        """Return whether another connection may be open, if need be after closing some."""
+        """Return whether another connection may be opened, perhaps after closing some."""
 
     def note_change(self) -> None:
         """Report that a connection was opened or closed."""
@@ -73,7 +73,7 @@ class TlsListener:
     Args:
         listener: a bound socket.
         backlog: how many connections may wait to be accepted.
-        new_protocol: makes the protocol of a connection, both a `Successor` and an
+        new_protocol: returns a new protocol for a connection, which is both a `Successor` and an
             `asyncio.Protocol`.
     """
 
@@ -142,6 +142,6 @@ class TlsListener:
                 ssl=self._tls,
                 ssl_handshake_timeout=successor.patience,
             )
-        except OSError:  # also a TLS error: the client left, was late, or does not speak TLS
+        except OSError:  # includes TLS errors: the client left, was slow, or does not speak TLS
             successor.connections.discard(successor.handshake)
             successor.note_change()

@@ -14,14 +14,14 @@ from wolfstream.service.replicas.director import Target
 from wolfstream.service.replicas.membership import Membership
 from wolfstream.service.web.layers.replayable_body import NOT_LEADER, ReplayableBody
 
-# Marks a call that a replica has forwarded.
+# Header of calls that another replica has forwarded.
 FORWARDED_HEADER = b"wolfstream-forwarded"
 # Headers that concern one connection, and are not forwarded (RFC 9110, section 7.6.1).
 HOP_BY_HOP = frozenset({b"connection", b"keep-alive", b"transfer-encoding", b"upgrade", b"te"})
-_LOOK_SECONDS, _LIST_SECONDS = 0.05, 5.0
-# How often to ask a replica that is silent on NATS whether it lives.
-_ASK_SECONDS = 0.5
-# Longer than any call takes: a replica that answers other calls, but not this one, has lost it.
+_CHECK_SECONDS, _LIST_SECONDS = 0.05, 5.0
+# How often to probe a replica that is silent on NATS.
+_PROBE_SECONDS = 0.5
+# Longer than any call takes: after this time, a replica that answers other calls has lost this one.
 _LOST_SECONDS = 300.0
 # Request headers that this replica has checked, and response headers that it sets itself.
 _BROWSER_HEADERS = (b"origin", b"sec-fetch")
@@ -30,7 +30,7 @@ _NOT_SENT = (httpx.ConnectError, httpx.ConnectTimeout, httpx.PoolTimeout)
 
 
 class Unreachable(Exception):
-    """A replica has not answered; the call may be sent again, to this replica or another.
+    """A replica has not answered; the call may be sent again, to the same or another replica.
 
     Args:
         sent: whether the replica may have received the call, and carried it out.
@@ -45,20 +45,20 @@ class HttpForwarder:
     """Forwards calls to other replicas.
 
     Args:
-        most_bytes: the limit on a body.
+        max_bytes: the limit on a body.
     """
 
-    def __init__(self, membership: Membership, most_bytes: int) -> None:
+    def __init__(self, membership: Membership, max_bytes: int) -> None:
         self._director, self._neighbours = membership.director, membership.neighbours
-        self._most_bytes = most_bytes
+        self._max_bytes = max_bytes
         self._client = client_of_replicas(membership.tls)
 
     async def get(self, url: str, scope: Scope, rest: str) -> httpx.Response | None:
-        """Ask a replica about its models, or one of them; return None if it does not answer.
+        """Get a replica's description of its models, or of one; None if it does not answer.
 
         Args:
             url: the address of the replica.
-            scope: the call that needs it, whose authorization is used.
+            scope: the call for which this is needed; its authorization is used.
             rest: the path after /v1/models.
         """
         forwarded = (b"authorization", b"host")
@@ -75,8 +75,7 @@ class HttpForwarder:
     async def forward(self, target: Target, scope: Scope, body: ReplayableBody, send: Send) -> bool:
         """Let a replica answer a call; return False if it does not lead the model.
 
-        Learning may take long, so there is no timeout as long as the replica answers other
-        requests.
+        Learning may take long, so there is no timeout while the replica answers other requests.
 
         Raises Unreachable, InDoubt, TooLarge, NotReady.
         """
@@ -87,7 +86,7 @@ class HttpForwarder:
             if name not in HOP_BY_HOP | {b"content-length"}
             and not name.startswith(_BROWSER_HEADERS)
         ]
-        content = await body.read(self._most_bytes)
+        content = await body.read(self._max_bytes)
         request = self._client.build_request(
             scope["method"],
             httpx.URL(target.url).copy_with(
@@ -112,10 +111,10 @@ class HttpForwarder:
             if may_be_sent_twice(scope):
                 raise Unreachable(_describe(error), sent=True) from None
             raise in_doubt(_describe(error)) from None
-        except asyncio.CancelledError:  # only a server that stops cancels what it has accepted
+        except asyncio.CancelledError:  # a server cancels accepted requests only when it stops
             if begun:
                 raise
-            raise _cut_off(scope) from None
+            raise _stopping_refusal(scope) from None
         return True
 
     async def _send(
@@ -148,19 +147,19 @@ class HttpForwarder:
         Args:
             target: the replica.
             *first: the futures.
-            patient: go on waiting for a replica that is silent on NATS, but alive. It is for calls
-                that cannot be sent to another replica: only this one can say what became of the
-                samples, and it will soon.
+            patient: keep waiting for a replica that is silent on NATS but still responds to HTTP.
+                This is for calls that cannot be sent to another replica: only this one knows
+                whether the samples were learned, and will respond soon.
 
         Raises ReadTimeout if the replica falls silent.
         """
         while not (
-            await asyncio.wait(first, timeout=_LOOK_SECONDS, return_when=asyncio.FIRST_COMPLETED)
+            await asyncio.wait(first, timeout=_CHECK_SECONDS, return_when=asyncio.FIRST_COMPLETED)
         )[0]:
             if self._director.is_gone(target):
-                if patient and await self._lives(target):
+                if patient and await self._is_alive(target):
                     await asyncio.wait(
-                        first, timeout=_ASK_SECONDS, return_when=asyncio.FIRST_COMPLETED
+                        first, timeout=_PROBE_SECONDS, return_when=asyncio.FIRST_COMPLETED
                     )
                     continue
                 raise httpx.ReadTimeout(f"the replica {target.url} is silent")
@@ -168,7 +167,7 @@ class HttpForwarder:
                 self._neighbours.unanswered += 1
                 raise httpx.ReadTimeout(why)
 
-    async def _lives(self, target: Target) -> bool:
+    async def _is_alive(self, target: Target) -> bool:
         try:
             await self._client.get(f"{target.url}/livez", timeout=CONNECT_SECONDS)
         except httpx.TransportError:
@@ -223,7 +222,7 @@ def in_doubt(why: str) -> InDoubt:
     """Return the refusal of a call that was sent to a replica, but not answered by it."""
     return InDoubt(
         f"the replica that leads the model has not answered ({why}); the samples may have been "
-        "learned. Look at the model's sequence before you go on, or send requests under a key"
+        "learned. Check the model's sequence before you continue, or use idempotency keys"
     )
 
 
@@ -242,12 +241,12 @@ def _describe(error: Exception) -> str:
     return f"{type(error).__name__}: {error}".removesuffix(": ")
 
 
-def _cut_off(scope: Scope) -> Refusal:
-    """Return the refusal of a forwarded call if this replica stops before it is answered."""
+def _stopping_refusal(scope: Scope) -> Refusal:
+    """Return the refusal of a forwarded call, if this replica stops before it gets a response."""
     why = "this replica stops, and the one that leads the model has not answered"
     if may_be_sent_twice(scope):
         return NotReady(f"{why}; try again")
-    return InDoubt(f"{why}; look at the model before you go on, or send requests under a key")
+    return InDoubt(f"{why}; check the model before you continue, or use idempotency keys")
 
 
 async def _wait_for_disconnect(receive: Receive) -> None:

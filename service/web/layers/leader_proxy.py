@@ -1,7 +1,7 @@
 """Forwards requests from a worker to the leader, the process that learns.
 
-A worker answers the frequent calls of the models that it follows. Every other request is forwarded
-unchanged over the leader's own socket, and the response is returned as it arrives.
+A worker answers the hot calls of the models that it knows. Every other request is forwarded
+unchanged over the leader's own socket, and its response is returned as it arrives.
 """
 
 import asyncio
@@ -21,7 +21,7 @@ from wolfstream.service.web.layers.http_forwarder import Unreachable, stopped
 from wolfstream.service.web.layers.replayable_body import ReplayableBody, try_answer
 from wolfstream.service.web.layers.stream_forwarder import forward_stream
 
-# These headers concern one connection, or this layer sets them.
+# Headers that concern one connection, or that this layer sets itself.
 _NOT_FORWARDED = frozenset(
     {
         *(b"connection", b"keep-alive", b"transfer-encoding", b"upgrade", b"te", b"trailer"),
@@ -35,9 +35,9 @@ class LeaderProxy:
 
     Args:
         leader: sends requests to the leader.
-        is_model: returns whether this process follows a model with this name.
-        is_warm: returns whether its code is compiled.
-        refuse: makes the response to a refused request for a path.
+        is_model: returns whether this process knows a model with this name.
+        is_warm: returns whether this process has loaded the compiled code.
+        refuse: returns the response to a refused request for a path.
     """
 
     def __init__(
@@ -62,7 +62,7 @@ class LeaderProxy:
             if not self._settings.fleet:
                 await self._app(scope, receive, send)
                 return
-            # Another replica may lead the model while the request is on its way.
+            # Another replica may take over the model meanwhile: then the leader forwards it.
             body = ReplayableBody(receive)
             if await try_answer(self._app, scope, body, send):
                 return
@@ -104,18 +104,20 @@ class LeaderProxy:
         answer = StreamingResponse(
             response.stream, response.status_code, background=BackgroundTask(response.aclose)
         )
-        answer.raw_headers = _forwarded(response.headers.raw)
+        answer.raw_headers = _end_to_end(response.headers.raw)
         return answer
 
 
 class StreamProxy:
-    """ASGI middleware of a replica's worker that forwards the streams of models not followed here.
+    """ASGI middleware of a replica's worker that forwards the streams of unknown models.
 
-    The leader knows which replica leads such a model. It is inside the layers that check requests.
+    The leader knows which replica leads such a model. This layer is inside those that check
+    requests.
 
     Args:
-        path: the leader's socket.
-        is_model, refuse: as for `LeaderProxy`.
+        path: path of the leader's socket.
+        is_model: see `LeaderProxy`.
+        refuse: see `LeaderProxy`.
     """
 
     def __init__(
@@ -145,14 +147,14 @@ class StreamProxy:
             await self._refuse(error, scope["path"])(scope, receive, send)
 
 
-def _check_length(scope: Scope, most_bytes: int) -> None:
-    """Raise TooLarge if a body is announced that the leader would refuse.
+def _check_length(scope: Scope, max_bytes: int) -> None:
+    """Raise TooLarge if the leader would refuse a body for its declared length.
 
-    Without this check all of the body would be sent before the leader's refusal is read.
+    Without this check, the whole body would be sent before the leader's refusal is read.
     """
     lengths = [value for name, value in scope["headers"] if name == b"content-length"]
-    if any(not length.isdigit() or int(length) > most_bytes for length in lengths):
-        raise TooLarge(f"a body may have at most {most_bytes} bytes; send smaller batches")
+    if any(not length.isdigit() or int(length) > max_bytes for length in lengths):
+        raise TooLarge(f"a body may have at most {max_bytes} bytes; send smaller batches")
 
 
 def _request(scope: Scope, receive: Receive) -> httpx.Request:
@@ -160,7 +162,7 @@ def _request(scope: Scope, receive: Receive) -> httpx.Request:
     target: bytes = scope["raw_path"]
     if scope["query_string"]:
         target += b"?" + scope["query_string"]
-    headers = _forwarded(scope["headers"])
+    headers = _end_to_end(scope["headers"])
     names = {name for name, _ in scope["headers"]}
     has_body = bool(names & {b"content-length", b"transfer-encoding"})
     scheme = scope["scheme"].encode()
@@ -183,5 +185,5 @@ async def _body(receive: Receive) -> AsyncIterator[bytes]:
         more = message.get("more_body", False)
 
 
-def _forwarded(headers: Collection[tuple[bytes, bytes]]) -> list[tuple[bytes, bytes]]:
+def _end_to_end(headers: Collection[tuple[bytes, bytes]]) -> list[tuple[bytes, bytes]]:
     return [(name, value) for name, value in headers if name.lower() not in _NOT_FORWARDED]

@@ -1,7 +1,7 @@
-"""Counts, times and logs requests, and gives them their ids; the outermost layer.
+"""Counts, times and logs requests, and assigns their ids; the outermost layer.
 
-A request is counted under the route that serves it, not under its path: otherwise clients could
-create any number of labels. Paths without a route are counted as `OTHER`.
+A request is counted under its route, not its path: otherwise clients could create any number of
+labels. Paths without a route are counted as `OTHER`.
 """
 
 import asyncio
@@ -27,7 +27,7 @@ logger = logging.getLogger(__name__)
 OTHER = "other"
 _METHODS = frozenset({"GET", "HEAD", "POST", "PUT", "DELETE", "PATCH", "OPTIONS"})
 _SLOW_SECONDS = 1.0
-# A response with this header lasts for as long as the client listens.
+# A response with this header lasts until the client stops listening.
 _EVENTS = (b"content-type", b"text/event-stream; charset=utf-8")
 _STATUS_OF = {"websocket.accept": 101, "websocket.close": 403}
 
@@ -45,7 +45,7 @@ class Observer:
         requests: the histograms to fill.
         logged: which requests to log.
         is_model: returns whether a model has this name.
-        failed: returns the response to a request whose answering failed with this error.
+        failed: returns the response to a request that has failed with an unexpected error.
     """
 
     def __init__(
@@ -62,30 +62,30 @@ class Observer:
         self._is_model, self._failed = is_model, failed
         # Endpoint and names of its path's parameters -> template of the path.
         self._templates: dict[tuple[Any, ...], str] = {}
-        # The histograms of `requests`, by what a request has without a search for its route.
+        # The histograms of `requests`, by a key that a request has without a lookup of its route.
         self._by_endpoint: dict[tuple[Any, ...], Histogram] = {}
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        """Let a request through, and observe its response."""
+        """Pass a request on, and observe its response."""
         began = time.monotonic()
         # Searching the list for each header would take several times as long. If a header is
         # repeated, the first value counts.
         headers = dict(reversed(scope["headers"]))
         scope.setdefault("state", {})["headers"] = headers
         trace = tracing.begin(headers)
-        status, lasting = 0, False
+        status, is_event_stream = 0, False
 
         async def answer(message: Message) -> None:
-            nonlocal status, lasting
+            nonlocal status, is_event_stream
             if not status:
-                lasting = _EVENTS in message.get("headers", ())
+                is_event_stream = _EVENTS in message.get("headers", ())
                 status = message.get("status") or _STATUS_OF[message["type"]]
                 if (is_gone := scope["state"].get("is_gone")) is not None and is_gone():
                     status = CLIENT_LEFT
                 seconds = time.monotonic() - began
                 self._histogram(scope, status).observe(seconds)
                 if self._is_logged(scope, status, seconds):
-                    _ = trace.request_id  # makes the id, which the response then has as a header
+                    _ = trace.request_id  # generates the id, so that the response has it as well
                 if trace.returned:
                     message["headers"] = [*message.get("headers", ()), *trace.headers()]
             await send(message)
@@ -103,7 +103,7 @@ class Observer:
                     await (await self._failed(Request(scope), error))(scope, receive, send)
             raise  # the server logs it
         finally:
-            seconds = 0.0 if lasting else time.monotonic() - began
+            seconds = 0.0 if is_event_stream else time.monotonic() - began
             if self._is_logged(scope, status, seconds):
                 self._log(scope, trace.samples, status, seconds)
 
@@ -142,8 +142,8 @@ class Observer:
         if name is not None and (status < 400 or self._is_model(name)):
             fields["model"] = name
         level = logging.WARNING if status >= 500 else logging.INFO
-        # The log's rate is limited if only errors are logged: a client that repeats an error would
-        # fill the disk.
+        # If only errors are logged, their rate is limited: otherwise a client that repeats an error
+        # could fill the disk.
         extra = {"fields": fields, "unlimited": self._logged == "all"}
         logger.log(level, "%s %s %d", method, route, status, extra=extra)
 
@@ -156,7 +156,7 @@ class Observer:
         if "endpoint" in scope:
             template = self._templates.get((scope["endpoint"], *scope["path_params"]))
             if template is None and (call := target_of(scope).call) is not None:
-                template = call.path  # answered with a followed view, without a route
+                template = call.path  # answered with a copy of a view, without a route
             return template or OTHER
         # A layer refused the request before it reached a route.
         matching = (route for route in _routes(scope) if route.matches(scope)[0] is not Match.NONE)

@@ -1,7 +1,7 @@
-"""Refuses requests from pages of other sites, which a user's browser may have open.
+"""Refuses requests from pages of other sites that are open in a user's browser.
 
 Any page can send requests to a server on the user's machine; if the server has no keys, nothing
-else stops them. Browsers name the site of the page in `Origin`, and its relation to the server in
+else stops them. Browsers send the site of the page in `Origin`, and its relation to the server in
 `Sec-Fetch-Site`; other clients send neither.
 
 | request | refused with 403 if |
@@ -13,8 +13,8 @@ else stops them. Browsers name the site of the page in `Origin`, and its relatio
 Although a page cannot read the response to a GET, it could find out which models exist, or listen
 to events in as many connections as its browser allows.
 
-The first line protects against pages whose own name resolves to this machine (DNS rebinding); an
-address cannot be such a name. Paths that need no key are always answered.
+The first line protects against pages whose own host name resolves to this machine (DNS rebinding);
+an address cannot be such a name. Paths that need no key are always answered.
 
 Responses to a page of `origins` have the headers that let the page read them (CORS).
 """
@@ -34,7 +34,7 @@ from wolfstream.service.settings import Settings
 from wolfstream.service.web.formats.paths import is_public
 
 # A DNS name has at most 253 characters. Longer ones would only fill the cache of `_is_known`.
-_LONGEST_HOST = 300
+_MAX_HOST_LENGTH = 300
 # An IPv6 address or a name, and a port.
 _HOST = re.compile(rb"(?:\[([0-9A-Fa-f:.]+(?:%[\w.-]+)?)\]|([\w.-]+))(?::\d*)?")
 _PLAIN = ("GET", "HEAD")
@@ -55,7 +55,7 @@ class Origins:
 
     Args:
         ring: the server's keys.
-        refuse: makes the response to a refused request for a path.
+        refuse: returns the response to a refused request for a path.
     """
 
     def __init__(
@@ -81,7 +81,7 @@ class Origins:
         self._refuse = refuse
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        """Let a request through, or refuse it."""
+        """Pass a request on, or refuse it."""
         try:
             self._check(scope)
         except Refusal as error:
@@ -95,7 +95,7 @@ class Origins:
         headers = scope["state"]["headers"]
         host, origin = headers.get(b"host", b""), headers.get(b"origin")
         checked = self._checks_host or not self._ring.required
-        if checked and (len(host) > _LONGEST_HOST or not _is_known(host, self._hosts)):
+        if checked and (len(host) > _MAX_HOST_LENGTH or not _is_known(host, self._hosts)):
             raise ForeignHost(
                 f"this server is not known as {host[:100].decode('latin-1')!r}; use its address, "
                 "or start it with WOLFSTREAM_HOSTS=NAME"

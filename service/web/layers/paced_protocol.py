@@ -1,8 +1,8 @@
 """HTTP connections that parse requests only as fast as they are answered.
 
 A client may send requests without waiting for the responses, and a socket can hold thousands of
-them. Parsing all of them at once would block the event loop, and take memory, before the first one
-is answered. Here only one part of the input is parsed ahead.
+requests. Parsing all of them at once would block the event loop and take memory before the first
+one is answered. So only one part of the input is parsed ahead.
 """
 
 from uvicorn._types import ASGI3Application
@@ -16,15 +16,15 @@ _PART_BYTES = 1 << 12
 class PacedProtocol(HttpToolsProtocol):
     """uvicorn's HTTP connection, which parses one request while it answers another."""
 
-    # What has arrived, but is not parsed yet.
+    # Received bytes that are not parsed yet.
     _unparsed = memoryview(b"")
-    # Bytes that are still to come of the body that is being parsed.
+    # Remaining bytes of the body that is being parsed.
     _body_left = 0
-    # The request that is being answered; uvicorn's `cycle` is the last one that was parsed.
+    # The request that is being answered; uvicorn's `cycle` is the request that was parsed last.
     _answering: RequestResponseCycle | None = None
 
     def connection_lost(self, exc: Exception | None) -> None:
-        """Drop what has not been parsed."""
+        """Drop the bytes that have not been parsed."""
         super().connection_lost(exc)
         self._unparsed = memoryview(b"")
         self.leave()
@@ -37,15 +37,15 @@ class PacedProtocol(HttpToolsProtocol):
                 cycle.message_event.set()
 
     def data_received(self, data: bytes) -> None:
-        """Parse what has arrived, or keep it until its turn comes."""
+        """Parse received bytes, or store them until earlier requests are answered."""
         if len(data) <= _PART_BYTES and not (self._unparsed or self.pipeline):
             self.parse(data)
             return
         self._unparsed = memoryview(bytes(self._unparsed) + data if self._unparsed else data)
-        self._parse_on()
+        self._parse_pending()
 
     def parse(self, data: bytes) -> None:
-        """Parse a part of what has arrived."""
+        """Parse a part of the received bytes."""
         super().data_received(data)
 
     def _start_asgi_task(self, cycle: RequestResponseCycle, app: ASGI3Application) -> None:
@@ -67,8 +67,8 @@ class PacedProtocol(HttpToolsProtocol):
         """End a request, and wait for the next one if this one is already answered.
 
         A request may be refused before all of it has arrived. uvicorn then starts the keep-alive
-        timer at the response, and stops it when the rest arrives: without a new timer, a
-        connection on which nothing follows would stay open for ever.
+        timer at the response, and stops it when the rest arrives. Without a new timer, a connection
+        on which nothing follows would never be closed.
         """
         super().on_message_complete()
         self._body_left = 0
@@ -86,14 +86,14 @@ class PacedProtocol(HttpToolsProtocol):
         if self._unparsed and not self.transport.is_closing():
             self.flow.pause_reading()
             self._unset_keepalive_if_required()
-            self.loop.call_soon(self._parse_on)
+            self.loop.call_soon(self._parse_pending)
 
     def handle_websocket_upgrade(self) -> None:
         """Hand the connection over to a stream."""
         self._unparsed = memoryview(b"")
         super().handle_websocket_upgrade()
 
-    def _parse_on(self) -> None:
+    def _parse_pending(self) -> None:
         """Parse until a request waits for the one before it to be answered."""
         while self._unparsed and not (self.pipeline or self.transport.is_closing()):
             size = max(_PART_BYTES, self._body_left)

@@ -1,15 +1,15 @@
-"""Lets a request be sent a second time, by keeping its body."""
+"""Stores the body of a request, so that the request can be sent again."""
 
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from wolfstream.service.errors import TooLarge
 
-# The status with which a process responds if it does not lead the model of a call.
+# The status of a response by a process that does not lead the model of the call.
 NOT_LEADER = 421
 
 
 class ReplayableBody:
-    """A body that can be received several times; it stays in memory until the request is answered.
+    """A body that can be received several times, and stays in memory until the request is answered.
 
     Args:
         receive: the ASGI server's function.
@@ -21,7 +21,7 @@ class ReplayableBody:
         self._next = 0  # index of the message that `receive` returns next
 
     def rewind(self) -> None:
-        """Let the body be received again from its beginning."""
+        """Receive the body again from its beginning."""
         self._next = 0
 
     async def receive(self) -> Message:
@@ -34,15 +34,15 @@ class ReplayableBody:
         self._next += 1
         return self._messages[self._next - 1]
 
-    async def read(self, most_bytes: int) -> bytes:
+    async def read(self, max_bytes: int) -> bytes:
         """Return the whole body. Raises TooLarge."""
         chunks, size = list[bytes](), 0
         while True:
             message = await self.receive()
             chunks.append(message.get("body", b""))
             size += len(chunks[-1])
-            if size > most_bytes:
-                raise TooLarge(f"a body may have {most_bytes} bytes")
+            if size > max_bytes:
+                raise TooLarge(f"a body may have at most {max_bytes} bytes")
             if not message.get("more_body"):
                 return b"".join(chunks)
 
@@ -50,7 +50,7 @@ class ReplayableBody:
 async def try_answer(app: ASGIApp, scope: Scope, body: ReplayableBody, send: Send) -> bool:
     """Let an application answer; return False if it does not lead the model.
 
-    Nothing was sent then, and another process or replica has to answer.
+    In that case, nothing was sent, and another process or replica has to answer.
     """
     is_leader = True
 

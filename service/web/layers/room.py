@@ -1,10 +1,10 @@
 """Closes connections to make room for a new one, once the limit on their number is reached.
 
-A connection may be closed while the server waits for its client: to send a request or the rest of
-one, to send the rest of a body, or to read a response. So clients that do nothing cannot keep
-others out. The network with the most such connections loses some first, so least of all can they
-keep out clients with other addresses. A connection whose request is being answered is never
-closed, nor is an open stream.
+A connection may be closed while the server waits for its client to send a request or the rest of
+one, to send the rest of a body, or to read a response. So idle clients cannot lock out others. The
+network with the most such connections loses some first, so idle clients cannot lock out clients
+with other addresses in particular. Connections whose requests are being answered are never closed,
+nor are open streams.
 """
 
 import ipaddress
@@ -13,14 +13,14 @@ from enum import IntEnum
 from functools import lru_cache
 from typing import NamedTuple, Protocol
 
-# Whoever has an IPv6 address usually has all addresses of its network of this size.
+# The owner of an IPv6 address usually owns all addresses with the same prefix of this length.
 _NETWORK_BITS = 64
-# A client that has not read for so long counts as not reading.
+# A client that has not read for this long counts as not reading.
 UNREAD_SECONDS = 1.0
 
 
 class AwaitedStep(IntEnum):
-    """What a client has to do next, in the order in which connections are closed."""
+    """What a client has to do next; connections are closed in this order."""
 
     REQUEST = 0  # send a request
     BODY = 1  # send the rest of a body
@@ -28,7 +28,7 @@ class AwaitedStep(IntEnum):
 
 
 class ClientWait(NamedTuple):
-    """What the server waits for from a client, and since when, by the event loop's clock."""
+    """What a client has to do next, and since when the server has been waiting (loop's clock)."""
 
     step: AwaitedStep
     since: float
@@ -40,21 +40,27 @@ class Connection(Protocol):
     client: tuple[str, int] | None  # its address and port, if it has one
 
     def waiting(self, now: float) -> ClientWait | None:
-        """Return what the server waits for from the client; None if it must not be closed."""
+        """Return what the client has to do next; None if the connection must not be closed."""
 
     def give_way(self) -> None:
-        """Close it at once, with a response where one can still be made."""
+        """Close the connection at once, with a response if one can still be sent."""
 
 
 def make_room(connections: Iterable[Connection], now: float, most: int) -> int:
-    """Close up to `most` connections of the network that has the most; return how many."""
+    """Close up to `most` connections of the network that has the most; return their number.
+
+    Args:
+        connections: all connections.
+        now: the time, by the event loop's clock.
+        most: the maximum number to close.
+    """
     by_network = dict[str, list[tuple[ClientWait, Connection]]]()
     for connection in connections:
         if (waiting := connection.waiting(now)) is not None:
             network = "" if connection.client is None else _network(connection.client[0])
             by_network.setdefault(network, []).append((waiting, connection))
     largest = max(by_network.values(), key=len, default=[])
-    # It is left with no fewer than the second largest network, but loses at least one.
+    # It keeps at least as many as the second largest network has, but loses at least one.
     second = sorted(map(len, by_network.values()))[-2] if len(by_network) > 1 else 0
     closed = sorted(largest, key=lambda pair: pair[0])[: max(min(most, len(largest) - second), 1)]
     for _, connection in closed:
@@ -64,7 +70,7 @@ def make_room(connections: Iterable[Connection], now: float, most: int) -> int:
 
 @lru_cache(4096)
 def _network(host: str) -> str:
-    """Return the part of an address that its owner cannot choose freely."""
+    """Return the network of an address: the part that its owner cannot choose freely."""
     if ":" not in host:
         return host
     address = ipaddress.ip_address(host.partition("%")[0])

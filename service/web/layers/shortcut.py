@@ -1,8 +1,8 @@
-"""Lets hot calls bypass FastAPI; the only place that bypasses it.
+"""Answers hot calls without FastAPI; no other module bypasses it.
 
 The routes of these calls are declared with FastAPI like all others. But its router compares a path
-with the pattern of one route after another, and for each request it resolves dependencies and
-validates parameters that these endpoints do not have. Without this layer a request takes up to
+with the patterns of one route after another, and for each request it resolves dependencies and
+validates parameters that these endpoints do not have. Without this layer, a request takes up to
 twice the processor time (`benchmarks/README.md`).
 """
 
@@ -20,11 +20,11 @@ Endpoint = Callable[[Request, str], Awaitable[Response]]
 
 
 class Shortcut:
-    """ASGI middleware, the innermost, that answers hot calls and lets others through.
+    """The innermost ASGI middleware, which answers hot calls and passes on all other requests.
 
     Args:
-        endpoints: call -> endpoint, which takes the request and the model's name. They are routes
-            as well, which refuse other methods.
+        endpoints: name of a call -> endpoint, which takes the request and the model's name. All of
+            them are also routes, which refuse other methods.
     """
 
     def __init__(self, app: ASGIApp, endpoints: Mapping[str, Endpoint]) -> None:
@@ -32,7 +32,7 @@ class Shortcut:
         self._endpoints = endpoints
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        """Answer a request, or let it through."""
+        """Answer a request, or pass it on."""
         call = name = endpoint = None
         if scope["type"] == "http":
             call, _, name, _ = target(scope["path"], scope["method"])

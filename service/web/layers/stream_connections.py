@@ -4,10 +4,10 @@ A message is kept in memory until its last fragment arrives. websockets bounds t
 message. This module bounds the number of its fragments, the time that it takes to arrive, and the
 memory of the messages of all connections together.
 
-A frame of six bytes takes as long to parse as one of a thousand bytes, and a socket can hold tens
-of thousands of them. Frames are parsed in parts, between which other tasks of the event loop run,
-and only as fast as the application takes the messages. Pings, which the application does not see,
-are limited in number.
+Parsing a frame of six bytes takes as long as parsing one of a thousand bytes, and a socket can hold
+tens of thousands of small frames. So frames are parsed in parts, between which other tasks of the
+event loop run, and only as fast as the application receives the messages. The number of pings,
+which the application does not see, is limited.
 """
 
 from collections.abc import Callable
@@ -24,10 +24,11 @@ from wolfstream.service.web.layers.room import UNREAD_SECONDS, AwaitedStep, Clie
 
 # The approximate memory that a fragment takes in addition to its content.
 _FRAGMENT_BYTES = 64
-# A message may have so many fragments of any size; any more must have so many bytes on average.
-_FREE_FRAGMENTS, _FEWEST_BYTES = 1_024, 256
-# How many pings and pongs a client may send in a second.
-_MOST_CONTROL_FRAMES = 64
+# A message may have the first number of fragments of any size; if it has more, they must have the
+# second number of bytes on average.
+_FREE_FRAGMENTS, _MIN_AVERAGE_BYTES = 1_024, 256
+# Maximum number of pings and pongs that a client may send in a second.
+_MAX_CONTROL_FRAMES = 64
 # How much is parsed at once: at most some hundreds of frames, which take a few milliseconds.
 _PART_BYTES = 1 << 11
 # How many frames are parsed before other tasks run.
@@ -53,14 +54,14 @@ class BoundedStream(WebSocketsSansIOProtocol):
         super().__init__(**uvicorn_options)
         self._closed = closed
         self._patience = settings.patience_seconds
-        self._bytes_a_second = settings.upload_bytes_per_second
-        self._most_bytes = settings.body_bytes
+        self._bytes_per_second = settings.upload_bytes_per_second
+        self._max_bytes = settings.body_bytes
         self._lease = memory.lease()
         # The bytes of the incomplete message's fragments, and their number.
         self._fragment_bytes, self._n_fragments = 0, 0
-        # What has arrived, but is not parsed yet. Nothing more is read before it is parsed.
+        # Received bytes that are not parsed yet. Nothing more is read until they are.
         self._unparsed = memoryview(b"")
-        # Whether `_have_turn` is scheduled.
+        # Whether `_continue_parsing` is scheduled.
         self._is_scheduled = False
         # Frames since the connection was opened.
         self._frames = 0
@@ -69,34 +70,34 @@ class BoundedStream(WebSocketsSansIOProtocol):
         # When the incomplete message began; None if there is none.
         self._since: float | None = None
         self._began = self.loop.time()
-        # Since when the client has not read what was sent; 0 if there was always room to write.
+        # When writing was last paused, because the client did not read; 0 if never.
         self._unread_since = 0.0
 
     def data_received(self, data: bytes) -> None:
-        """Parse in parts what has arrived."""
+        """Parse received bytes in parts."""
         self._unparsed = memoryview(bytes(self._unparsed) + data if self._unparsed else data)
-        self._parse_on()
+        self._parse_pending()
 
-    def _parse_on(self) -> None:
-        """Parse until the application has to take a message, or other tasks should run."""
+    def _parse_pending(self) -> None:
+        """Parse until the application has to receive a message, or other tasks should run."""
         turn_ends = self._frames + _FRAMES_A_TURN
         while self._unparsed and not (self.read_paused or self.transport.is_closing()):
             if self._frames >= turn_ends:
-                self._parse_soon()
+                self._schedule_parsing()
                 return
             part, self._unparsed = self._unparsed[:_PART_BYTES], self._unparsed[_PART_BYTES:]
             self._parse(bytes(part))
 
-    def _parse_soon(self) -> None:
-        """Parse the rest in the loop's next pass, and read nothing more before."""
+    def _schedule_parsing(self) -> None:
+        """Parse the rest in the loop's next pass, and pause reading until then."""
         self.transport.pause_reading()
         if not self._is_scheduled:
             self._is_scheduled = True
-            self.loop.call_soon(self._have_turn)
+            self.loop.call_soon(self._continue_parsing)
 
-    def _have_turn(self) -> None:
+    def _continue_parsing(self) -> None:
         self._is_scheduled = False
-        self._parse_on()
+        self._parse_pending()
         if not (self._unparsed or self.read_paused or self.transport.is_closing()):
             self.transport.resume_reading()
 
@@ -108,10 +109,10 @@ class BoundedStream(WebSocketsSansIOProtocol):
             self._since = None
             return
         self._since = self._since or self.loop.time()
-        free_bytes = _FREE_FRAGMENTS * _FEWEST_BYTES
-        if self._n_fragments * _FEWEST_BYTES > self._fragment_bytes + free_bytes:
+        free_bytes = _FREE_FRAGMENTS * _MIN_AVERAGE_BYTES
+        if self._n_fragments * _MIN_AVERAGE_BYTES > self._fragment_bytes + free_bytes:
             self.end(CloseCode.POLICY_VIOLATION, "the message has too many small fragments")
-        elif self._fragment_bytes > self._most_bytes:
+        elif self._fragment_bytes > self._max_bytes:
             self.end(CloseCode.MESSAGE_TOO_BIG, "the message has too many fragments")
         elif n_bytes > UNCOUNTED_BYTES:
             try:
@@ -157,32 +158,31 @@ class BoundedStream(WebSocketsSansIOProtocol):
         self._fragment_bytes, self._n_fragments, self._since = 0, 0, None
 
     async def receive(self) -> Any:
-        """Return the next message to the application, which counts its memory from now on."""
+        """Return the next message; from now on the application counts its memory."""
         message = await super().receive()
         if self.queue.empty():
             self._lease.release()
             if self._unparsed:
-                self._parse_soon()
+                self._schedule_parsing()
         return message
 
     async def send(self, message: Any) -> None:
         """Send a message of the application.
 
-        Raises ClientDisconnected once the stream was closed here, for what the client had sent: the
-        application may have answers left.
+        Raises ClientDisconnected if this class has closed the stream because of the client's
+        frames: the application may still have answers to send.
         """
         if self.close_sent and self.handshake_complete:
             raise ClientDisconnected
         await super().send(message)
         if self.close_sent and not self.handshake_complete:
-            # The stream was refused with a response. uvicorn would not recognise it as one, and
-            # log an error.
+            # The stream was refused with an HTTP response. Without this, uvicorn logs an error.
             self.handshake_complete = True
         if self.close_sent and self._unparsed:
-            self._parse_soon()  # it may contain the client's close frame
+            self._schedule_parsing()  # it may contain the client's close frame
 
     def waiting(self, now: float) -> ClientWait | None:
-        """Return what the server waits for from the client; None if it waits for nothing."""
+        """Return what the client has to do next; None if the server does not wait for it."""
         if not self.writable.is_set() or self.transport.is_closing():
             unread = self.transport.get_write_buffer_size()
             waits = unread and now - self._unread_since > UNREAD_SECONDS
@@ -196,7 +196,7 @@ class BoundedStream(WebSocketsSansIOProtocol):
         self.transport.abort()
 
     def pause_writing(self) -> None:
-        """Record since when the client has not read."""
+        """Record when the client stopped reading."""
         super().pause_writing()
         self._unread_since = self.loop.time()
 
@@ -204,7 +204,7 @@ class BoundedStream(WebSocketsSansIOProtocol):
         """End the connection if a message should have arrived by now."""
         if self._since is None or self.read_paused or self.transport.is_closing():
             return
-        if now - self._since > self._patience + self._incomplete_bytes() / self._bytes_a_second:
+        if now - self._since > self._patience + self._incomplete_bytes() / self._bytes_per_second:
             self.end(CloseCode.POLICY_VIOLATION, "a message took too long to arrive")
 
     def end(self, code: int, reason: str) -> None:
@@ -221,7 +221,7 @@ class BoundedStream(WebSocketsSansIOProtocol):
         self._fragment_bytes += len(fragment.data) + _FRAGMENT_BYTES
 
     def _count_control_frame(self) -> bool:
-        """Count a ping or pong; return False if the connection is closed, perhaps by this one."""
+        """Count a ping or pong; return False if the connection is closed, perhaps because of it."""
         self._frames += 1
         if self.close_sent:
             return False
@@ -229,7 +229,7 @@ class BoundedStream(WebSocketsSansIOProtocol):
         if now - self._second >= 1.0:
             self._second, self._control_frames = now, 0
         self._control_frames += 1
-        if self._control_frames > _MOST_CONTROL_FRAMES:
+        if self._control_frames > _MAX_CONTROL_FRAMES:
             self.end(CloseCode.POLICY_VIOLATION, "too many pings")
             return False
         return True

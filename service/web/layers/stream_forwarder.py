@@ -32,13 +32,13 @@ async def forward_stream(
 
     Args:
         url: the address of the replica.
-        scope: of the stream.
+        scope: the stream.
         receive: receives the client's messages.
         send: sends messages to the client.
-        tls: verifies its certificate.
-        why_lost: returns why the replica is unreachable now; empty while it is reachable.
-        path: the socket of this replica's own leading process, which is used instead of the
-            network; the call is then not marked as forwarded.
+        tls: verifies the replica's certificate.
+        why_lost: returns why the replica is unreachable now; "" while it is reachable.
+        path: path of the leader's socket in the same replica, which is used instead of the network;
+            the call is then not marked as forwarded. None for another replica.
 
     Return False if the process does not lead the model. Raises Unreachable.
     """
@@ -76,7 +76,7 @@ async def forward_stream(
         return True
     except (OSError, TimeoutError, WebSocketException) as error:
         raise Unreachable(f"{type(error).__name__}: {error}", sent=False) from None
-    await receive()  # the message that the client wants to connect
+    await receive()  # the client's request to connect
     await send({"type": "websocket.accept", "subprotocol": leader.subprotocol})
     sending = asyncio.create_task(_to_leader(receive, leader))
     watching = asyncio.create_task(_watch(leader, why_lost))

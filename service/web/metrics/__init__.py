@@ -1,4 +1,4 @@
-"""Collectors of Prometheus metrics of the server and of the models, for each request anew.
+"""Collects the Prometheus metrics of the server and of the models, afresh for each request.
 
 It may import `service.web.layers`, `service.engine`, `service.storage`, `service.model`,
 `service.heads`, `service.diagnostics`.

@@ -1,4 +1,4 @@
-"""Makes metric families, whose names get the prefix that all metrics of this server have."""
+"""Makes metric families, whose names get the prefix of all metrics of this server."""
 
 from collections.abc import Iterable, Sequence
 

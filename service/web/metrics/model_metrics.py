@@ -1,7 +1,7 @@
 """Metrics of each model and each of its heads.
 
-They are read from the models that exist, so a deleted model leaves no labels behind. Labels are the
-names of models, whose number is bounded, fixed words, and the classes of models with at most 20
+They are read from the existing models, so a deleted model leaves no labels behind. Labels are fixed
+words, the names of models, whose number is bounded, and the classes of models with at most 20
 classes. Clients cannot create other labels.
 """
 
@@ -29,16 +29,16 @@ class ModelCollector(Collector):
     """Collects the metrics that exist once per model or once per head.
 
     Args:
-        followed: returns the models that another replica leads, and this one predicts with.
+        followed: returns the models that other replicas lead and this one predicts with.
     """
 
     def __init__(self, engine: Engine, followed: Callable[[], list[Model]]) -> None:
         self._engine, self._followed = engine, followed
-        # Models whose failure has been logged; weak, so that deleted models are freed.
+        # Models whose failure has been logged; the references are weak, to free deleted models.
         self._failed = WeakSet[Model]()
 
     def collect(self) -> Iterator[Metric]:
-        """Yield all families, without the models whose metrics failed."""
+        """Yield all families; a model whose metrics cannot be collected is left out."""
         models = sorted(self._engine.recovered(), key=lambda model: model.name)
         yield gauge("models", "Models on this server.", len(models))
         led = {model.name for model in models}
@@ -83,9 +83,9 @@ def _all_families(models: list[Model]) -> Iterator[Metric]:
 
 
 def _check(families: list[Metric]) -> None:
-    """Raise an error for values and labels that cannot be encoded.
+    """Raise TypeError or ValueError for values and labels that cannot be encoded.
 
-    The library would only fail when it encodes the metrics of all models.
+    The library would fail only later, when it encodes the metrics of all models.
     """
     for family in families:
         for sample in family.samples:
@@ -111,7 +111,7 @@ def _counts(models: list[Model]) -> Iterator[Metric]:
         for head, counts in model.counts.items():
             if head in model.spec.heads or counts.predicted:
                 predicted.add_metric((model.name, head), counts.predicted)
-            # Heads that learn the samples of another head's call receive none themselves.
+            # A head that learns the samples of another head's call receives none itself.
             if head in called or counts.received:
                 # These are read before `received`, which includes them: their sum never exceeds it.
                 parts = (counts.learned, counts.rejected + counts.refused, counts.duplicates)
@@ -148,7 +148,7 @@ def _states(models: list[Model]) -> Iterator[Metric]:
 
 
 def _late_labels(models: list[Model]) -> Iterator[Metric]:
-    """Yield how many rows wait for their labels, and what became of labels."""
+    """Yield how many rows wait for their labels, and the outcomes of labels."""
     waiting = gauges("rows_waiting", "Predicted rows that wait for their labels.", ("model",))
     n_bytes = gauges("rows_waiting_bytes", "Memory of the rows that wait.", ("model",))
     expired = counters("rows_expired", "Rows that left without a label.", ("model",))
@@ -212,8 +212,8 @@ def _heads(models: list[Model]) -> Iterator[Metric]:
         yield family
 
 
-# Metric -> its description, and label `rule` -> score; the rule is "" where the metric has no such
-# label. Accuracies are shown as shares of errors.
+# Metric -> (description, label `rule` -> score); the rule is "" if the metric does not have this
+# label. Accuracies are shown as error ratios.
 _SCORES: dict[str, tuple[str, dict[str, str]]] = {
     "error_ratio": ("Share of samples whose label was predicted wrongly", {"": "accuracy"}),
     "log_loss": ("Mean of -log p of the true label", {"": "log_loss"}),
@@ -268,8 +268,8 @@ def _scores(models: list[Model]) -> Iterator[Metric]:
         yield family
 
 
-# Metrics of the head that a model serves: score -> description. First the means over classes, then
-# those of each class.
+# Metrics of the head that a model serves, as score -> description: means over all classes, and
+# metrics of each class.
 _MEAN_SCORES = {
     "balanced_accuracy": "Mean recall of the classes",
     "roc_auc": "Mean over classes of the area under the ROC curve",
@@ -280,7 +280,7 @@ _CLASS_SCORES = {
     "recall": "Share of the samples of a class that were found",
     "f1": "Harmonic mean of precision and recall of a class",
 }
-_MOST_CLASSES = 20
+_MAX_CLASSES = 20
 
 
 def _class_scores(models: list[Model]) -> Iterator[Metric]:
@@ -301,14 +301,14 @@ def _class_scores(models: list[Model]) -> Iterator[Metric]:
             for name, family in families.items():
                 if (value := scores[name]) is not None:
                     family.add_metric((*head, window), value)
-            classes = scores["classes"] if len(scores["classes"]) <= _MOST_CLASSES else {}
+            classes = scores["classes"] if len(scores["classes"]) <= _MAX_CLASSES else {}
             for (label, class_scores), name in product(classes.items(), by_class):
                 if (value := class_scores[name]) is not None:
                     by_class[name].add_metric((*head, label, window), value)
     yield from (*families.values(), *by_class.values())
 
 
-# Metric -> its description, and the number of a calibration that it shows.
+# Metric -> (description, field of a calibration that it shows).
 _CALIBRATION = {
     "log_loss": ("Mean of -log p of the true label", "log_loss"),
     "brier_score": ("Mean square error of the probabilities", "brier_score"),

@@ -32,7 +32,9 @@ class ServerCollector(Collector):
         fleet: returns the response of `GET /v1/fleet`; None on a server without a fleet.
 
     Attributes:
-        connections, streams, workers: how many there are; set before each `collect`.
+        connections: number of open connections; set before each `collect`, like the others.
+        streams: number of open streams.
+        workers: number of workers.
     """
 
     def __init__(

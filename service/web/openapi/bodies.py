@@ -22,7 +22,7 @@ from wolfstream.service.web.openapi.examples import EXAMPLES
 
 Content = dict[str, Any]
 
-# Name in the table -> type. The types that FastAPI takes from a route's signature come first.
+# Name in the table -> type.
 _TYPES: Mapping[str, Any] = {
     "Nothing": Annotated[dict[str, Any], Field(max_length=0)],
     **{
@@ -39,7 +39,7 @@ _TYPES: Mapping[str, Any] = {
         )
     },
 }
-# The types of bodies that differ in MessagePack, which also has raw arrays.
+# Name -> type in MessagePack, which also has raw arrays.
 PACKED = {"Samples": samples.PackedSamples, "Rows": samples.PackedRows}
 _FLAT = samples.FlatRows
 # Bodies that a client may leave out.
@@ -90,7 +90,7 @@ def is_required(name: str) -> bool:
 
 
 def request_content(name: str) -> Content:
-    """Return the media types of a request's body: examples, and schemas of all but JSON."""
+    """Return the media types of a request's body, with examples, and schemas except for JSON."""
     if name in PACKED:
         return _rows(name)
     if name == "Nothing":
@@ -103,7 +103,7 @@ def request_content(name: str) -> Content:
 
 
 def response_content(call: Call, name: str) -> Content:
-    """Return the media types of a response: examples, and schemas of all but JSON."""
+    """Return the media types of a response, with examples and schemas."""
     if name not in _TYPES:
         return _OTHER[name]
     if name in _OTHER:

@@ -51,10 +51,10 @@ def document(descriptions: Mapping[str, str | None]) -> dict[str, Any]:
     """Return the document.
 
     Args:
-        descriptions: call -> description.
+        descriptions: name of a call -> description; None without one.
     """
     calls = [call for call in CALLS if call.tag is not None]
-    made = get_openapi(
+    generated = get_openapi(
         title="wolfstream",
         version=version("wolfstream"),
         description=_DESCRIPTION,
@@ -63,20 +63,20 @@ def document(descriptions: Mapping[str, str | None]) -> dict[str, Any]:
         routes=[described_route(call, descriptions[call.name]) for call in calls],
         separate_input_output_schemas=False,
     )
-    for operations in made["paths"].values():
+    for operations in generated["paths"].values():
         for operation in operations.values():
             if operation["responses"].get("422", {}).get("description") == "Validation Error":
                 del operation["responses"]["422"]
-    schemas = made["components"]["schemas"] | _packed()
+    schemas = generated["components"]["schemas"] | _packed()
     for name in _UNUSED:
         schemas.pop(name, None)
-    made["components"] = {
+    generated["components"] = {
         "schemas": {name: _with_example(name, schemas[name]) for name in sorted(schemas)},
         "securitySchemes": {"key": {"type": "http", "scheme": "bearer"}},
     }
     # The empty requirement is for servers without keys.
-    made["security"] = [{"key": []}, {}]
-    tidied: dict[str, Any] = _tidied(made, "")
+    generated["security"] = [{"key": []}, {}]
+    tidied: dict[str, Any] = _tidied(generated, "")
     return tidied
 
 
@@ -90,7 +90,7 @@ def _packed() -> dict[str, Any]:
 
 
 def _with_example(name: str, schema: dict[str, Any]) -> dict[str, Any]:
-    """Return a schema with its example; the examples of requests are at their calls."""
+    """Return a schema with its example; calls have the examples of their requests."""
     example = EXAMPLES.get(name)
     return schema if example is None or name in _REQUESTS else {**schema, "examples": [example]}
 
@@ -105,7 +105,7 @@ def _tidied(value: Any, key: str) -> Any:
 
     Args:
         value: the part.
-        key: under which the part is in the document.
+        key: the part's key in the document.
     """
     if isinstance(value, float):
         return int(value) if value.is_integer() else value

@@ -1,8 +1,7 @@
-"""Makes a typed route for each call, from which FastAPI generates its description.
+"""Makes a typed route for each call, from which FastAPI generates the call's description.
 
-The server does not serve these routes: FastAPI would decode bodies itself, in only one format and
-with refusals of its own. `web.routes.endpoints` makes the routes that are served, from the same
-table.
+The server does not serve these routes: FastAPI would decode bodies itself, only in one format and
+with its own refusals. `web.routes.endpoints` makes the routes that are served, from the same table.
 """
 
 import inspect
@@ -137,7 +136,7 @@ def _successes(call: Call) -> _Responses:
 
 
 def _refusals(call: Call) -> _Responses:
-    """Return the refusals of a call, and those of the layers around all calls."""
+    """Return the refusals of a call, including those of the layers around all calls."""
     kinds = list(call.refusals)
     if call.scope is not None:
         kinds += [Unauthenticated, Forbidden, NotReady, TooManyConnections]
@@ -147,7 +146,7 @@ def _refusals(call: Call) -> _Responses:
     responses: _Responses = {}
     for kind in kinds:
         _add_refusal(responses, kind, inference=inference)
-    # The path of a head that is too large may not be known, so its refusal is always a problem.
+    # If a head is too large, its path may not be known, so the refusal is always a problem.
     _add_refusal(responses, HeadTooLarge, inference=False)
     return responses
 

@@ -46,8 +46,8 @@ from wolfstream.service.workers.leader import Leader
 class Application(FastAPI):
     """FastAPI with its own layers around it, and an OpenAPI document made from the table of calls.
 
-    Middleware that is added to FastAPI runs inside the layers that FastAPI has itself, which take a
-    tenth of the time of a small prediction. Layers that are around FastAPI can bypass those.
+    Middleware that is added to FastAPI runs inside FastAPI's own layers, which take a tenth of the
+    time of a small prediction. Layers around FastAPI can bypass these.
     """
 
     layers: ASGIApp
@@ -58,7 +58,7 @@ class Application(FastAPI):
         await self.layers(scope, receive, send)
 
     def openapi(self) -> dict[str, Any]:
-        """Return the OpenAPI document, which is made only once."""
+        """Return the OpenAPI document, which is generated only once."""
         if self.openapi_schema is None:
             routes = [route for route in self.routes if isinstance(route, APIRoute)]
             descriptions = {route.name: inspect.getdoc(route.endpoint) for route in routes}
@@ -85,8 +85,8 @@ def create_app(
         streams: the open streams.
         ring: the API keys.
         memory: the budget of all requests.
-        membership: in a fleet; None if all models are on this server.
-        leader: of worker processes; None if this process answers all requests.
+        membership: the membership in a fleet; None for a single server.
+        leader: the leader of worker processes; None if this process answers all requests.
     """
     requests: Requests = {} if leader is None else leader.requests
     endpoints: Endpoints = {
@@ -116,8 +116,8 @@ def create_app(
             **infer_endpoints(followed, settings, memory),
         }
         view_app = Shortcut(inner, view_endpoints)
-        most_bytes = max(settings.body_bytes, settings.state_bytes)
-        inner = Forwarding(inner, membership, view_app, problem_response, most_bytes)
+        max_bytes = max(settings.body_bytes, settings.state_bytes)
+        inner = Forwarding(inner, membership, view_app, problem_response, max_bytes)
     app.layers = _layers(app, inner, engine, settings, ring, requests)
     return app
 
@@ -131,7 +131,7 @@ def create_worker_app(
     requests: Requests,
     leader: str,
 ) -> FastAPI:
-    """Return the ASGI application of a worker: it answers hot calls, and forwards all others.
+    """Return the ASGI application of a worker, which answers hot calls and forwards all others.
 
     Args:
         engine: the engine.
@@ -181,7 +181,7 @@ def _layers(
     ring: KeyRing,
     requests: Requests,
 ) -> ASGIApp:
-    """Return the layers that the server and its workers have in common, around the inner ones."""
+    """Return the inner layers with the layers around them that servers and workers share."""
     add_problems(app)
     guard = Guard(inner, ring, problem_response)
     origins = Origins(guard, settings, ring, problem_response)

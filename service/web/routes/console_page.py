@@ -16,7 +16,7 @@ _ROOT = {
     "health": "/readyz",
     "models": "/v1/models",
 }
-# The page only loads its own files and only talks to this server, and no page can frame it.
+# The page only loads its own files and only talks to this server, and no page can embed it.
 _HEADERS = {
     "Content-Security-Policy": "default-src 'none'; script-src 'self'; style-src 'self'; "
     "img-src 'self'; connect-src 'self'; frame-ancestors 'none'; base-uri 'none'; "

@@ -1,7 +1,7 @@
 """Serves the page at /docs: the OpenAPI document as HTML, without scripts or external files.
 
-The usual viewers are a megabyte of scripts, mostly loaded from a host that a closed network does
-not reach. This page only has to show the document.
+The usual viewers are a megabyte of scripts, mostly loaded from a host that closed networks cannot
+reach. This page only has to show the document.
 """
 
 import asyncio
@@ -29,7 +29,7 @@ table { border-collapse: collapse } td, th { text-align: left; padding: .2rem 1r
   body { color: #ddd; background: #1a1a1a } pre { background: #2a2a2a } a { color: #8bf }
 }
 """
-# Whatever text the document contains, the page loads and runs nothing, and no page can frame it.
+# Whatever the document contains, the page loads and runs nothing, and no page can embed it.
 _HEADERS = {
     "Content-Security-Policy": "default-src 'none'; style-src 'unsafe-inline'; "
     "frame-ancestors 'none'; base-uri 'none'; form-action 'none'"
@@ -39,8 +39,8 @@ _HEADERS = {
 def add_docs(app: FastAPI) -> None:
     """Add the routes of the page and of the document itself.
 
-    Each is made only once, because everybody may ask for it. That takes a second, so it is done on
-    another thread than the event loop's, one at a time.
+    Each is generated only once, because anybody may request it. This takes a second, so it is done
+    on another thread, one at a time.
     """
     lock = asyncio.Lock()
     cache: dict[str, bytes] = {}  # path -> content

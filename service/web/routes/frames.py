@@ -1,7 +1,7 @@
 """Decodes and checks the frames of a websocket stream.
 
-A frame has the fields of a call's body, the parameters of the call that a stream takes, and two
-fields of its own, `id` and `op`.
+A frame has the fields of a call's body, those parameters of the call that streams support, and two
+more fields, `id` and `op`.
 """
 
 from collections.abc import Mapping
@@ -17,8 +17,8 @@ from wolfstream.service.web.formats.wire import JSON, MSGPACK, Format
 SUBPROTOCOLS = {"wolfstream.v1.json": JSON, "wolfstream.v1.msgpack": MSGPACK}
 FrameId = int | str
 
-_LONGEST_ID = 128
-# The parameters that a stream takes: name in a request -> field of a frame.
+_MAX_ID_LENGTH = 128
+# The parameters that streams support: name in a request -> field of a frame.
 _PARAMETERS = {"head": "head", "min_sequence": "min_sequence", "If-Match": "if_match"}
 
 
@@ -62,9 +62,9 @@ def decode_frame(
 def read_frame_id(fields: dict[str, Any]) -> FrameId:
     """Return the id of a frame, which its answer repeats. Raises Invalid."""
     given = fields.get("id")
-    if type(given) is int or (type(given) is str and len(given) <= _LONGEST_ID):
+    if type(given) is int or (type(given) is str and len(given) <= _MAX_ID_LENGTH):
         return given
-    raise Invalid(f"a frame needs an id: an integer, or up to {_LONGEST_ID} characters")
+    raise Invalid(f"a frame needs an id: an integer, or up to {_MAX_ID_LENGTH} characters")
 
 
 def read_frame(frame_id: FrameId, fields: dict[str, Any], n_bytes: int) -> Frame:

@@ -32,9 +32,10 @@ from wolfstream.service.spec.heads import HEADS, HeadName, LearningCall
 from wolfstream.service.web.formats.memory import UNCOUNTED_BYTES, VALUE_BYTES, Lease
 from wolfstream.solver.prepare.named_rows import NamedRows, Rows, n_bytes, n_entries, n_rows
 
-# Looking up the features of so many named numbers also takes about a millisecond.
+# Requests with more named numbers are answered on another thread: looking up the features of this
+# many takes about a millisecond.
 _INLINE_NAMED = 10_000
-# The values of each reason for a prediction: a member of the set on either side, and a gradient.
+# Values of each explanation of a prediction: a member of the set on either side, and a gradient.
 _VALUES_PER_REASON = 24
 
 
@@ -56,11 +57,11 @@ def learn(
         engine: the engine.
         grant: what the sender may do.
         model: the model.
-        call: the call, which decides which head learns.
+        call: the call, which determines the head that learns.
         samples: the samples.
         key: the idempotency key; None without one.
         durable: set once the samples are on disk.
-        expected: the revisions that the samples are for; empty for any.
+        expected: the revisions at which they may be learned; empty for any.
 
     Raises QuotaExceeded, NotReady, QueueFull, ModelBroken.
     """
@@ -82,7 +83,7 @@ async def predict(
     question: Question,
     lease: Lease,
 ) -> dict[str, Any]:
-    """Predict rows with the current view; learning neither delays it nor is delayed.
+    """Predict rows with the current view. Learning does not delay this, nor does this delay it.
 
     Rows with ids are durable on return, and wait for their labels. If they were predicted before,
     the answer has `"replayed": true`.
@@ -91,9 +92,9 @@ async def predict(
         engine: the engine.
         grant: what the sender may do.
         model: the model.
-        head: by default the one that the spec serves.
-        awaited: the revision to wait for.
-        question: the rows, and what else is asked for.
+        head: the head that predicts; None for the one that the spec serves.
+        awaited: the revision to wait for; None for any.
+        question: the rows, and what to return for them.
         lease: holds the memory of the rows and of the answer.
 
     Raises QuotaExceeded, AnotherState, Invalid, InvalidSamples, MemoryFull, ModelBroken,
@@ -163,7 +164,7 @@ def label(
         grant: what the sender may do.
         model: the model.
         labels: the labels.
-        expected: the revisions that the labels are for; empty for any.
+        expected: the revisions at which they may be learned; empty for any.
 
     Raises QuotaExceeded, NotReady, QueueFull, ModelBroken.
     """
@@ -180,7 +181,7 @@ def label(
 def _hold_answer(
     lease: Lease, count: int, classes: tuple[Label, ...] | None, question: Question
 ) -> None:
-    """Hold the memory that the answer to `count` rows will take. Raises MemoryFull."""
+    """Hold the memory of the answer to `count` rows. Raises MemoryFull."""
     per_class = 1 + question.probability + (question.confidence is not None)
     n_classes = max(1, len(classes or ()))
     columns = 1 + per_class * n_classes + question.explain * _VALUES_PER_REASON
@@ -199,10 +200,10 @@ async def check_predicts(engine: PredictingEngine, model: Model, row: Rows, leas
 async def _answer(
     model: Model, published: ModelView, head: HeadName, question: Question, lease: Lease
 ) -> QuestionAnswer:
-    """Return predictions, and the other fields that were asked for.
+    """Return predictions, and the other requested fields.
 
-    They are computed on another thread if it takes long. Single rows are computed with those that
-    come at the same time.
+    They are computed on another thread if that takes long. Single rows are computed together with
+    others that arrive at the same time.
 
     Raises MemoryFull, Untrained.
     """
@@ -223,7 +224,7 @@ async def _answer(
 
 
 def _check_intact(model: Model) -> None:
-    """Raise ModelBroken for a broken model that has never learned anything to predict with."""
+    """Raise ModelBroken for a broken model without samples, which cannot predict."""
     if model.broken and not model.published.sequence:
         raise ModelBroken(f"model {model.name!r}: {model.broken}")
 

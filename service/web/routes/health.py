@@ -15,7 +15,7 @@ def health_endpoints(engine: Engine, membership: Membership | None) -> Endpoints
 
     Args:
         engine: the engine.
-        membership: in a fleet, else None.
+        membership: the membership in a fleet; None for a single server.
     """
 
     async def livez() -> Response:
@@ -44,7 +44,7 @@ def health_endpoints(engine: Engine, membership: Membership | None) -> Endpoints
 
 
 def _broken(engine: Engine) -> str:
-    """Return how many models are broken, "" if none; without names, as this needs no key."""
+    """Return how many models are broken, "" if none; without names, because this needs no key."""
     models = engine.recovered()
     n_broken = sum(bool(model.broken) for model in models)
     if not n_broken:

@@ -32,7 +32,7 @@ from wolfstream.service.web.formats.wire import format_of_labels
 from wolfstream.service.web.routes import handlers
 from wolfstream.service.web.routes.endpoints import Endpoints, by_name
 
-# Used in place of parsing an empty query, which takes as long as decoding a row.
+# Used for an empty query, because parsing it takes as long as decoding a row.
 _NO_QUERY: Mapping[str, str] = {}
 
 

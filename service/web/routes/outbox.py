@@ -1,4 +1,4 @@
-"""The answers on one websocket: a queue of answers to be sent, and a window of open frames."""
+"""The answers on one websocket: a queue of unsent answers, and a window of unanswered frames."""
 
 import asyncio
 from typing import Any
@@ -14,17 +14,17 @@ class Outbox:
     """Sends answers in the order in which they become ready.
 
     Args:
-        window: how many frames may be read before their answers are sent.
+        window: number of frames that may be read before their answers are sent.
 
     Attributes:
-        format: of the answers.
+        format: format of the answers.
     """
 
     def __init__(self, websocket: WebSocket, window: int) -> None:
         self.format: Format = JSON
         self._websocket, self._window = websocket, window
         self._free = asyncio.Semaphore(window)
-        # Each answer, with the lease that holds its memory until it is sent.
+        # (answer, the lease that holds its memory until it is sent).
         self._answers: asyncio.Queue[tuple[dict[str, Any], Lease]] = asyncio.Queue()
         self._closed = False
 
@@ -53,7 +53,7 @@ class Outbox:
             self._free.release()
 
     async def empty(self) -> None:
-        """Wait until every frame that was read is answered; no other may be read meanwhile."""
+        """Wait until all frames that were read are answered; no other may be read meanwhile."""
         for _ in range(self._window):
             await self._free.acquire()
 
@@ -67,7 +67,7 @@ class Outbox:
             await self._websocket.send_bytes(encoded)
 
     def close(self) -> None:
-        """Drop the answers that are queued, and all that are put later."""
+        """Drop the queued answers, and all that are put later."""
         self._closed = True
         while not self._answers.empty():
             self._answers.get_nowait()[1].release()

@@ -5,11 +5,11 @@ unanswered, so a client that sends too fast is slowed down by its own connection
 one answer at a time, and a frame counts as answered only once its answer is written. So neither
 direction buffers more than a window.
 
-With `?producer=NAME`, the name and the id of a learning frame are its idempotency key
-(`engine.idempotency`): a client that lost its connection sends the unanswered frames again with the
-same ids, and each is learned once. The order of these frames is kept as well. After a frame was
-refused because the server could not take it, all later ones are refused likewise until it is sent
-again: none overtakes it.
+With `?producer=NAME`, the name and the id of a learning frame form its idempotency key
+(`engine.idempotency`): after a lost connection, the client sends the unanswered frames again with
+the same ids, and each is learned once. The order of these frames is preserved: once a frame is
+refused because the server is unavailable, all later frames are refused as well until it is sent
+again.
 """
 
 import asyncio
@@ -58,7 +58,7 @@ class Session:
 
     Args:
         grant: what the client's key allows.
-        producer: the client's name, with which ids are idempotency keys; None without a name.
+        producer: the client's name, which makes ids idempotency keys; None without a name.
 
     Attributes:
         ended: set once the connection is closed.
@@ -86,11 +86,11 @@ class Session:
         self._outbox = Outbox(websocket, settings.window)
         self._predictions: set[asyncio.Task[None]] = set()
         self._ending = asyncio.Event()  # set by `end`
-        self._close: tuple[int, str]  # the code and reason given to `end`
+        self._close: tuple[int, str]  # the arguments of `end`
         self.ended = asyncio.Event()
 
     async def run(self) -> None:
-        """Greet the client, then answer its frames until it leaves or `end` is called."""
+        """Send a greeting, then answer frames until the client leaves or `end` is called."""
         offered = self._websocket.scope["subprotocols"]
         chosen = next((name for name in offered if name in SUBPROTOCOLS), None)
         await self._websocket.accept(chosen)
@@ -111,9 +111,9 @@ class Session:
             self.ended.set()
 
     def end(self, code: int, reason: str) -> None:
-        """Read no more frames, send the answers to those that were read, and close.
+        """Stop reading frames, send the answers to those that were read, and close.
 
-        It returns at once; `ended` is set when all that is done.
+        It returns at once; `ended` is set once the connection is closed.
         """
         if not self._ending.is_set():
             self._close = code, reason
@@ -136,10 +136,10 @@ class Session:
             tasks = [task for task in (reader, sender, ending, answered) if task is not None]
             for task in tasks:
                 task.cancel()
-            ends = await asyncio.gather(*tasks, return_exceptions=True)
-        for end in ends:
-            if isinstance(end, Exception):
-                raise end
+            results = await asyncio.gather(*tasks, return_exceptions=True)
+        for result in results:
+            if isinstance(result, Exception):
+                raise result
 
     async def _read(self) -> None:
         while True:
@@ -153,7 +153,7 @@ class Session:
             except asyncio.CancelledError:
                 self._outbox.cancel_reservation()
                 raise
-            # If frames arrive faster than they are handled, nothing above lets other tasks run.
+            # Let other tasks run: if frames arrive fast enough, nothing above ever waits.
             await asyncio.sleep(0)
 
     async def _take(self, message: Mapping[str, Any], lease: Lease) -> None:
@@ -245,7 +245,7 @@ class Session:
             self._order.refused(frame_id, error)
 
     def _refuse(self, frame_id: FrameId | None, error: Refusal) -> None:
-        if isinstance(error, NotLeader):  # once the client reconnects, it gets to that replica
+        if isinstance(error, NotLeader):  # a reconnecting client is forwarded to that replica
             self.end(GOING_AWAY, "another replica leads the model")
             error = NotReady("another replica leads the model by now; nothing was learned")
         answer: dict[str, Any] = {"error": problem_of(error)}
@@ -260,7 +260,7 @@ class Session:
 
 
 class _Order:
-    """Keeps the order of a producer's frames: none overtakes a frame that has to be sent again."""
+    """Preserves the order of a producer's frames if one of them has to be sent again."""
 
     def __init__(self) -> None:
         # The frame that has to be sent again, and why it was refused.

@@ -21,8 +21,8 @@ from wolfstream.service.web.formats.wire import JSON, OCTETS
 from wolfstream.service.web.routes.creation import check_name, created
 from wolfstream.service.web.routes.endpoints import Endpoints, by_name
 
-# A download takes this many times the memory of a state: the copied arrays, and the archive of
-# their bytes, which is copied as it grows.
+# A download takes this many times the memory of a state: for the copied arrays, and for the archive
+# of their bytes, which is copied as it grows.
 _COPIES = 3
 
 

@@ -42,7 +42,7 @@ class LoneReplica(Replica):
 
 def look_for_leaders_for_long() -> None:
     """Let a replica of a busy machine find a model's leader before it refuses a call."""
-    forwarding._PATIENCE_SECONDS = 60.0
+    forwarding._LEADER_TIMEOUT_SECONDS = 60.0
 
 
 @pytest.fixture(scope="module")

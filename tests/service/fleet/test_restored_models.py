@@ -19,7 +19,7 @@ def wait_briefly_at(gates: Path) -> None:
 
     look_for_others_briefly()
     wait_at(gates)
-    forwarding._PATIENCE_SECONDS = 0.5
+    forwarding._LEADER_TIMEOUT_SECONDS = 0.5
 
 
 class Gated(LoneReplica):
