@@ -199,7 +199,7 @@ class ClassificationHead(Generic[L]):
         new = keys.difference(self._head.numbers) | drafted
         if len(new) + len(self.classes) > most_classes:
             raise InvalidSamples(
-                f"more than {most_classes} distinct labels; if y is a number to be regressed, "
+                f"more than {most_classes} different labels; if y is a number to be regressed, "
                 'create the model with "task": "regression"'
             )
         return new

@@ -145,7 +145,7 @@ class SemiparametricHead:
     def _check_width(self, width: int) -> None:
         wanted = max((getattr(basis, "feature", -1) for basis in self._spec.basis), default=-1)
         if wanted >= width:
-            detail = f"has {width} numbers, but a basis function uses feature {wanted}"
+            detail = f"has {width} numbers, but feature {wanted} of a basis function is needed"
             raise InvalidSamples(
                 "the rows lack features that the spec's basis uses",
                 [{"row": 0, "pointer": "/x/0", "detail": detail}],

@@ -95,7 +95,7 @@ def test_a_worker_that_tells_what_it_uses(ticks: int, monkeypatch: pytest.Monkey
             _memory=SimpleNamespace(held=0),
             _use_changed=changed,
         )
-        return _Worker._tell_use(worker), changed.set
+        return _Worker._report_use(worker), changed.set
 
     stopped(loop_and_news, ticks)
 

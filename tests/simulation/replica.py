@@ -202,7 +202,7 @@ def install(world: World) -> None:
         bound_sockets=_no_sockets,
         WarmUp=_Compiled,
         gc=_NoGarbage(),
-        _leave=lambda _: _own(world)._gone(_own_group(world)),
+        _exit_now=lambda _: _own(world)._gone(_own_group(world)),
     )
     _replace(uvicorn.Config, get_loop_factory=lambda _: Loop)
     _replace(
