@@ -124,7 +124,7 @@ class AssetLearner(WithoutMembers, HeadLearner[Asset]):
             self.current.class_weight.append(weight)
 
     def growth(self, batch: Batch) -> int:
-        """See `Head`: the map grows with new features, the machines with new classes."""
+        """Return the most bytes a batch adds: new features widen the map, classes add machines."""
         learner, spec = self.current, self._spec
         dimension = spec.dimension or batch.features
         map_bytes = batch.new_features * dimension * 8 if spec.features == "fourier" else 0

@@ -44,7 +44,7 @@ class RiverLearner(CustomLearner):
         self._classes = 0
 
     def learn(self, X: Float64Array, y: NDArray[Any], weight: Float64Array) -> None:
-        """See `CustomLearner`. A model without sample weights ignores `weight`."""
+        """Learn rows in order. A model without sample weights ignores `weight`."""
         for row, target, w in zip(_dicts(X), y.tolist(), weight.tolist(), strict=True):
             if self._weighs and w != 1.0:
                 self._model.learn_one(row, target, w=w)
@@ -69,7 +69,7 @@ class RiverLearner(CustomLearner):
         return {_PICKLE: np.frombuffer(pickled, np.uint8)}
 
     def restore(self, arrays: Mapping[str, NDArray[Any]]) -> None:
-        """See `CustomLearner`. The operator trusts whoever wrote the arrays."""
+        """Restore a pickled model. The operator trusts whoever wrote the arrays."""
         self._classes, self._model = pickle.loads(arrays[_PICKLE].tobytes())  # noqa: S301
 
 

@@ -47,7 +47,7 @@ class LearningHeads:
         Args:
             samples: with the head that they were posted for.
             rows: of the samples, for heads.
-            earlier_predictions: as of `Learner.absorb`.
+            earlier_predictions: what was predicted when the rows came; see `Learner.absorb`.
         """
         head = cast("HeadName", samples.head)
         learning, serve = self.learning(head), self._serve

@@ -223,13 +223,13 @@ def _learned_head(learner: Learner) -> HeadName:
 
 def _classes(learner: Learner) -> list[Label] | None:
     """Return all labels, in the order of the spec or else sorted; None for regression."""
-    known = _head(learner, _BANK).classes
-    if known is None:
+    labels = _head(learner, _BANK).classes
+    if labels is None:
         return None
     declared = learner.model.spec.classes
     if declared is not None:
         return list(declared)
-    return labels_of(np.sort(classes_of(known)))
+    return labels_of(np.sort(classes_of(labels)))
 
 
 def _head(learner: Learner, name: HeadName) -> _Head:

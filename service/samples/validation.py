@@ -73,7 +73,7 @@ def read_samples(
 def read_rows(body: Any, *, prepared: bool = False) -> Rows:
     """Return the rows of a prediction request.
 
-    prepared: as of `read_samples`.
+    prepared: whether the model prepares rows; see `read_samples`.
 
     Raises Invalid, InvalidSamples.
     """
@@ -103,7 +103,7 @@ class Question(NamedTuple):
 def read_question(body: Any, *, prepared: bool = False) -> Question:
     """Return a prediction request.
 
-    prepared: as of `read_samples`.
+    prepared: whether the model prepares rows; see `read_samples`.
 
     Raises Invalid, InvalidSamples.
     """

@@ -2,12 +2,13 @@
 
     expert e   p_e = softmax(beta_e u_e),  u_e its scores less their mean over the classes
     stacker s  p_s = softmax(sum_e a_se beta_e u_e)
-    answer     p = sum_v w_v ((1 - noise_v) p_v + noise_v / K) over experts and stackers
+    answer     p = sum_v w_v ((1 - noise_v) p_v + noise_v f) over experts and stackers
 
-w is by fixed share on the log loss, and noise is the share of labels that are drawn at random
-(`label_noise`). Each row is predicted before its label is used (`temperature`, `stacking`,
-`fixed_share`). In fixed share a probability counts as at least LEAST. The log loss of a row counts
-by its weight; of a weight above 1, a likelihood counts as at least LEAST of the best one.
+w is by fixed share on the log loss. noise is the share of labels that are drawn at random, and f
+the frequencies of the classes (`label_noise`). Each row is predicted before its label is used
+(`temperature`, `stacking`, `fixed_share`). In fixed share a probability counts as at least LEAST.
+The log loss of a row counts by its weight; of a weight above 1, a likelihood counts as at least
+LEAST of the best one.
 """
 
 from collections.abc import Mapping, Sequence
@@ -50,9 +51,9 @@ class Combination(NamedTuple):
     square: Float64Array  # (S, E) decayed sums of their squared gradients
     step: Float64Array  # (S,) step sizes of the stackers
     weight: Float64Array  # (E + S,) weights by fixed share, experts first
-    noise: Float64Array  # (E + S,) as of `label_noise`; 0 if labels are never drawn
-    labels: Float64Array  # (E + S,) as of `label_noise`
-    counts: Float64Array  # (COUNTED,) labels of each class, as of `label_noise`
+    noise: Float64Array  # (E + S,) shares of labels drawn at random; 0 if none ever is
+    labels: Float64Array  # (E + S,) decayed counts of labels that `noise` is a mean over
+    counts: Float64Array  # (COUNTED,) decayed counts of labels by class (`label_noise`)
 
 
 def new_combination(

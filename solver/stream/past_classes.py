@@ -68,7 +68,7 @@ class ClassPastView(NamedTuple):
 
     # (EXPERTS - 1, K) what expert 2 adds to expert 1, and the scores of experts 3 and 4.
     said: Float64Array
-    beta: Float64Array  # this and the following as of `Combination`
+    beta: Float64Array  # this and the following: fields of `Combination`
     a: Float64Array
     weight: Float64Array
     noise: Float64Array
