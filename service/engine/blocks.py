@@ -12,8 +12,12 @@ from typing import NamedTuple
 
 from wolfstream.service.engine.absorb import BlockSamples
 from wolfstream.service.engine.expected_time import block_size, seconds_per_sample
-from wolfstream.service.engine.late_labels import LabelOutcomes, LabelRequest, SampleRun
-from wolfstream.service.engine.learn_request import LearnRequest
+from wolfstream.service.engine.queue_items import (
+    LabelOutcomes,
+    LabelRequest,
+    LearnRequest,
+    SampleRun,
+)
 from wolfstream.service.samples.predicted import to_labels_record
 from wolfstream.service.samples.record import slice_samples, with_record
 from wolfstream.service.storage.entries import PART_BYTES, Entry

@@ -4,7 +4,7 @@ import asyncio
 from collections.abc import Callable, Iterable, Sequence
 from typing import TypeAlias
 
-from wolfstream.service.engine.learn_request import Reply
+from wolfstream.service.engine.queue_items import Reply
 from wolfstream.service.engine.sequence_waiters import SequenceWaiters
 from wolfstream.service.model.live import Model
 

@@ -5,11 +5,14 @@ import time
 
 from wolfstream.service.engine.group_delay import GroupDelay
 from wolfstream.service.engine.group_queue import GroupQueue
-from wolfstream.service.engine.late_labels import LabelRequest
-from wolfstream.service.engine.learn_request import Answer, LearnRequest
 from wolfstream.service.engine.phase import Phase
-from wolfstream.service.engine.predictions import WaitingRowsRequest
-from wolfstream.service.engine.queue_items import Item
+from wolfstream.service.engine.queue_items import (
+    Answer,
+    Item,
+    LabelRequest,
+    LearnRequest,
+    WaitingRowsRequest,
+)
 from wolfstream.service.errors import Follows, Refusal
 from wolfstream.service.model.live import Model
 from wolfstream.service.model.revision import Revision

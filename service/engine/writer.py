@@ -18,24 +18,21 @@ from typing import Any
 from wolfstream.service.diagnostics.metrics import Metrics
 from wolfstream.service.engine.challengers import Challengers
 from wolfstream.service.engine.commits import Commits
-from wolfstream.service.engine.costly_requests import GroupRequest
 from wolfstream.service.engine.group_learning import Acknowledge, GroupLearning
 from wolfstream.service.engine.history import History
 from wolfstream.service.engine.kept_fit import keep_fit
 from wolfstream.service.engine.leading import Leadership, RunInOrder
-from wolfstream.service.engine.learn_request import Reply
 from wolfstream.service.engine.live_models import LiveModels
 from wolfstream.service.engine.memory_left import MemoryLeft
 from wolfstream.service.engine.model_files import LoadedModel
 from wolfstream.service.engine.new_models import NewModels
 from wolfstream.service.engine.promotion import Promotion
-from wolfstream.service.engine.queue_items import Item, Order
+from wolfstream.service.engine.queue_items import GroupRequest, Item, Order, Reply, Waiter
 from wolfstream.service.engine.recovery_order import Room
 from wolfstream.service.engine.remembered_keys import RememberedKeys
 from wolfstream.service.engine.snapshot_schedule import SnapshotSchedule
 from wolfstream.service.engine.turns import SHORT_SECONDS
 from wolfstream.service.engine.uploads import filled
-from wolfstream.service.engine.waiter import Waiter
 from wolfstream.service.engine.writer_role import WriterRole
 from wolfstream.service.errors import AnotherState, InDoubt, Refusal
 from wolfstream.service.heads.fit import Fit, Window

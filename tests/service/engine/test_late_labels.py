@@ -11,9 +11,8 @@ import pytest
 from tests.service.streams import curve, few_words, part, plain_rows, three_classes, word_counts
 from tests.service.writer_bench import Bench, state_of, work_off
 from wolfstream.service.engine import expected_time
-from wolfstream.service.engine.late_labels import LabelRequest
 from wolfstream.service.engine.model_files import ModelFileError, load_model
-from wolfstream.service.engine.predictions import WaitingRowsRequest
+from wolfstream.service.engine.queue_items import LabelRequest, WaitingRowsRequest
 from wolfstream.service.engine.verification import verify
 from wolfstream.service.errors import (
     AnotherState,

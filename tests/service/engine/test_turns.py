@@ -13,9 +13,7 @@ from wolfstream.service.engine import blocks, expected_time
 from wolfstream.service.engine.blocks import CheckedRequest, in_parts
 from wolfstream.service.engine.duplicates import Duplicates
 from wolfstream.service.engine.expected_time import seconds_per_sample
-from wolfstream.service.engine.late_labels import SampleRun
-from wolfstream.service.engine.learn_request import LearnRequest
-from wolfstream.service.engine.queue_items import Order
+from wolfstream.service.engine.queue_items import LearnRequest, Order, SampleRun
 from wolfstream.service.engine.turns import Work
 from wolfstream.service.errors import NotYetLearned
 from wolfstream.service.model.learner import Learner
