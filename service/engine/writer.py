@@ -20,15 +20,14 @@ from wolfstream.service.engine.challengers import Challengers
 from wolfstream.service.engine.commits import Commits
 from wolfstream.service.engine.group_learning import Acknowledge, GroupLearning
 from wolfstream.service.engine.history import History
-from wolfstream.service.engine.kept_fit import keep_fit
 from wolfstream.service.engine.leading import Leadership, RunInOrder
 from wolfstream.service.engine.live_models import LiveModels
-from wolfstream.service.engine.memory_left import MemoryLeft
 from wolfstream.service.engine.model_files import LoadedModel
 from wolfstream.service.engine.new_models import NewModels
 from wolfstream.service.engine.promotion import Promotion
 from wolfstream.service.engine.queue_items import GroupRequest, Item, Order, Reply, Waiter
-from wolfstream.service.engine.recovery_order import Room
+from wolfstream.service.engine.recovery_order import MemoryLeft, Room
+from wolfstream.service.engine.refits import keep_fit
 from wolfstream.service.engine.remembered_keys import RememberedKeys
 from wolfstream.service.engine.snapshot_schedule import SnapshotSchedule
 from wolfstream.service.engine.turns import SHORT_SECONDS
@@ -313,7 +312,7 @@ class Writer:
         self.challengers.forget(model)
 
     def keep_fit(self, model: Model, window: Window, fit: Fit) -> dict[str, Any]:
-        """Serve a window's fit from now on; see `kept_fit.keep_fit`."""
+        """Serve a window's fit from now on; see `refits.keep_fit`."""
         learner = self.models.usable(model)
         keep_fit(learner, self._commits, self._aside, self._settings.threads, window, fit)
         self._learning.snapshot_if_due(model)
