@@ -41,9 +41,7 @@ _CONFIRMED_AT_A_TIME = 4
 class RunInOrder(Protocol):
     """Runs a function on the writer's thread, in its place among the requests of a model."""
 
-    def __call__(
-        self, model: Model | None, run: Callable[[], Any], samples: int = 1
-    ) -> Awaitable[Any]:
+    def __call__(self, model: Model | None, run: Callable[[], T], samples: int = 1) -> Awaitable[T]:
         """Return the function's result; see `Orders.in_order`."""
 
 

@@ -39,8 +39,6 @@ from wolfstream.service.model.live import Model
 from wolfstream.service.model.memory import ModelMemory
 from wolfstream.service.native.threads import Threads
 from wolfstream.service.settings import Settings
-from wolfstream.service.spec.following import Start
-from wolfstream.service.spec.model import ModelSpec
 from wolfstream.service.storage.interfaces import Storage
 from wolfstream.service.storage.snapshot_format import State
 
@@ -286,12 +284,6 @@ class Writer:
             with self._aside(1):  # as recovery does
                 loaded = filled(name, loaded.state, loaded.model.spec)
         return self.new_models.add(name, loaded)
-
-    def follow(
-        self, name: str, champion: Model, spec: ModelSpec, start: Start
-    ) -> tuple[Model, bool]:
-        """Make a challenger; see `Challengers.make`."""
-        return self.challengers.make(name, champion, spec, start)
 
     def roll_back(self, model: Model, sequence: int) -> dict[str, Any]:
         """Roll a model back to a snapshot; see `History.roll_back`."""

@@ -86,7 +86,7 @@ def upload(bench: Bench, name: str, spec: dict[str, Any], n: int) -> Model:
 
 def follower(bench: Bench, champion: Model, spec: dict[str, Any] = SPEC) -> Model:
     papers = read_papers_spec(spec)
-    return bench.writer.follow("c", champion, papers, "empty")[0]
+    return bench.writer.challengers.make("c", champion, papers, "empty")[0]
 
 
 def predict(bench: Bench, model: Model, *ids: str) -> Any:

@@ -67,7 +67,7 @@ class Server:
     def follow(self, name: str, champion: str) -> Model:
         """A new model that follows another one, which is led here, and learns as it does."""
         spec = read_papers_spec({**SPEC, "seed": 7})
-        return self.writer.follow(name, self.model(champion), spec, "empty")[0]
+        return self.writer.challengers.make(name, self.model(champion), spec, "empty")[0]
 
     def catch_up(self, name: str) -> None:
         """Let a model that follows another one learn everything that this one has."""
