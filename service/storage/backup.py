@@ -16,9 +16,9 @@ from typing import Any
 
 from wolfstream.service.storage.data_directory import (
     DirectoryInUse,
+    check_exists,
     check_journal_end,
     high_water_path,
-    journal_path,
     open_storage,
     owned,
 )
@@ -51,8 +51,7 @@ def back_up(data: Path, to: Path, also: tuple[Path, ...] = ()) -> list[Reach]:
 
     Raises BackupError, StartupError, OSError.
     """
-    if not journal_path(data).exists():
-        raise BackupError(f"{data} is no data directory: it has no {journal_path(data).name}")
+    check_exists(data)
     check_empty(to)
     try:
         with owned(data):  # no server runs, so the journal's end must be intact

@@ -20,7 +20,7 @@ from starlette.websockets import WebSocket, WebSocketDisconnect
 
 from wolfstream.service.access.key_ring import Grant
 from wolfstream.service.engine.idempotency import frame_key
-from wolfstream.service.engine.learn_request import Answer
+from wolfstream.service.engine.queue_items import Answer
 from wolfstream.service.engine.serving import ServingEngine
 from wolfstream.service.errors import NotLeader, NotReady, Refusal, Unavailable
 from wolfstream.service.model.live import Model
