@@ -75,7 +75,7 @@ def read_uploaded(content: bytes, limits: Limits, most_plain_bytes: int) -> tupl
 def usable(name: str, state: State, spec: ModelSpec, limits: Limits) -> LoadedModel:
     """Return a model of an uploaded state, after a copy of it was used. Raises UnusableState."""
     try:
-        check_scores(state.plain["heads"])
+        check_scores(state.plain["heads"], state.plain["sequence"])
         check_numbers(spec.heads, state.arrays)
         use_once(filled(name, _copied(state), spec).learner, limits)
     except UnusableState:

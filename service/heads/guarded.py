@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from wolfstream.service.errors.visible_text import visible
+from wolfstream.service.errors import visible
 from wolfstream.service.heads.entry_points import CustomLearner
 from wolfstream.service.samples.numbers import LARGEST_TARGET
 from wolfstream.solver.arrays import Float64Array

@@ -14,7 +14,7 @@ class OneAtATime:
     _supervised = True
     _kind_in_river: ClassVar[str]
 
-    def _register(self) -> None:
+    def __post_init__(self) -> None:
         river = sys.modules.get("river.base")
         if river is not None:
             getattr(river, self._kind_in_river).register(type(self))

@@ -14,7 +14,7 @@ from sklearn.utils import (
 )
 from sklearn.utils.validation import check_is_fitted, validate_data
 
-from wolfstream.solver.estimators.base import as_kind, as_matrix
+from wolfstream.solver.estimators.base import as_kind, as_matrix, parameters
 from wolfstream.solver.estimators.checks import (
     are_plain_targets,
     check_choice,
@@ -38,7 +38,17 @@ from wolfstream.solver.stream.votes import HeadAnswer
 _PART = 8192
 
 
-class StreamEstimator(BaseEstimator):
+@parameters
+class StreamParameters:
+    """The parameters of both estimators; see `StreamEstimator`."""
+
+    missing: Missing = "mean"
+    timestamps: Sequence[str] = ()
+    temporal: Temporal = "auto"
+    seed: int = 0
+
+
+class StreamEstimator(StreamParameters, BaseEstimator):
     """Prepared rows, a learner of the papers, and a bank of adaptive learners that answers.
 
     It needs no parameter: rows may have features of any scales, and the bank finds steps and
@@ -70,11 +80,6 @@ class StreamEstimator(BaseEstimator):
     Attribute: learners_: what each learner of the bank is worth at present, a list of dicts: its
     parameters, weight, and mean loss over the last 1,000 samples and over all.
     """
-
-    missing: Missing
-    timestamps: Sequence[str]
-    temporal: Temporal
-    seed: int
 
     _task: Task
     _model: StreamModel

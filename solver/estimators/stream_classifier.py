@@ -1,6 +1,6 @@
 """StreamClassifier: a server's default model in process, with scikit-learn's and River's APIs."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from typing import Any, Self
 
 import numpy as np
@@ -9,25 +9,24 @@ from sklearn.base import ClassifierMixin
 from sklearn.utils.validation import check_is_fitted
 
 from wolfstream.solver.arrays import Float64Array
-from wolfstream.solver.estimators.base import class_codes
+from wolfstream.solver.estimators.base import class_codes, parameters
 from wolfstream.solver.estimators.certainty import check_confidence
 from wolfstream.solver.estimators.checks import check_choice, check_positive
 from wolfstream.solver.estimators.one_at_a_time import OneAtATime
 from wolfstream.solver.estimators.stream import StreamEstimator, gradient_of
 from wolfstream.solver.estimators.stream_labels import numbered
-from wolfstream.solver.prepare.row_form import Missing
 from wolfstream.solver.stream.class_head import ClassHeadView
 from wolfstream.solver.stream.class_weights import ClassWeight
 from wolfstream.solver.stream.explanations import Explanation
 from wolfstream.solver.stream.merge import sibling
 from wolfstream.solver.stream.model import BANK, PaperHead, StreamModel
-from wolfstream.solver.stream.parameters import Temporal
 from wolfstream.solver.stream.votes import HeadAnswer
 
 # What a class has at least where probabilities become logarithms.
 _LEAST = 1e-300
 
 
+@parameters
 class StreamClassifier(ClassifierMixin, OneAtATime, StreamEstimator):
     """Any number of classes, met as they come, with calibrated probabilities.
 
@@ -51,23 +50,8 @@ class StreamClassifier(ClassifierMixin, OneAtATime, StreamEstimator):
     _multiclass = True
     _kind_in_river = "Classifier"
 
-    def __init__(
-        self,
-        *,
-        head: PaperHead = "working_set",
-        class_weight: Any = None,
-        missing: Missing = "mean",
-        timestamps: Sequence[str] = (),
-        temporal: Temporal = "auto",
-        seed: int = 0,
-    ) -> None:
-        self.head = head
-        self.class_weight = class_weight
-        self.missing = missing
-        self.timestamps = timestamps
-        self.temporal = temporal
-        self.seed = seed
-        self._register()
+    head: PaperHead = "working_set"
+    class_weight: Any = None
 
     def fit(self, X: Any, y: Any, sample_weight: Any = None) -> Self:
         """Learn n rows with labels (n,), forgetting earlier ones.

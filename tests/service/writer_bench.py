@@ -57,6 +57,7 @@ class Bench:
 
     def snapshot(self, model: Model) -> int:
         """Save one, and wait until it is on disk; its sequence."""
+        self.writer.snapshots.finish(wait=True)  # one may be due already: learning also compiles
         sequence, saving = self.writer.snapshots.start(model)
         saving.result()
         self.writer.snapshots.finish()

@@ -12,8 +12,7 @@ import msgpack
 from pydantic_core import from_json
 
 from wolfstream.service.calls.problems import Problem
-from wolfstream.service.errors import Refusal, Unavailable, Unreadable, UnsupportedFormat
-from wolfstream.service.errors.visible_text import visible
+from wolfstream.service.errors import Refusal, Unavailable, Unreadable, UnsupportedFormat, visible
 from wolfstream.service.files.roles import NO_ROLES, Roles
 from wolfstream.service.web.formats.bounds import Bounds, Counter, check_json, check_msgpack
 from wolfstream.service.web.formats.chunks import json_chunks, msgpack_chunks
