@@ -76,9 +76,12 @@ class FactsView(NamedTuple):
             return "constant", "all values so far are the same"
         if column.reading.kind == "number" and distinct == 2 and self.range(j) == (0.0, 1.0):
             return "boolean", "all values are 0 or 1, or true or false"
-        if coded:
+        kind, why = column.reading.kind, column.reading.why
+        if coded and kind == "number":
             return "code", "numbers that come again and again: learned one by one, too"
-        return column.reading.kind, column.reading.why
+        if coded and kind == "number in text":
+            why += "; they come again and again: learned one by one, too"
+        return kind, why
 
     def distinct(self, j: int) -> int | None:
         """Return the approximate number of different values of column j; None if not known."""
