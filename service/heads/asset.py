@@ -14,9 +14,8 @@ from wolfstream.service.heads.cost import (
 from wolfstream.service.heads.exercise import exercise
 from wolfstream.service.heads.kernel import check_norms
 from wolfstream.service.heads.kind import Kind, TrainingChoice
-from wolfstream.service.heads.learner import HeadLearner
 from wolfstream.service.heads.new_head import new_head
-from wolfstream.service.heads.online_learner import WithoutMembers
+from wolfstream.service.heads.online_learner import HeadLearner, WithoutMembers
 from wolfstream.service.heads.regression import RegressionHead
 from wolfstream.service.heads.saved_asset import ASSET_NUMBERS, check_asset
 from wolfstream.service.spec.class_weight import weights_by_label

@@ -1,7 +1,8 @@
 """Classification head: known labels, a learner of their codes, and a prequential score."""
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from typing import Any, Generic, NamedTuple, Self, TypeVar
+from dataclasses import dataclass
+from typing import Any, Generic, Self, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -10,10 +11,10 @@ from wolfstream.service.errors import InvalidSamples, Untrained, refuse
 from wolfstream.service.heads.answers import Answers, Predictions
 from wolfstream.service.heads.batch import Batch
 from wolfstream.service.heads.calibration import NOT_JUDGED, calibration_arrays, with_calibration
-from wolfstream.service.heads.changes import Change
 from wolfstream.service.heads.class_scores import class_scores
 from wolfstream.service.heads.hits import Hits
-from wolfstream.service.heads.online_learner import ClassLearner, LearnerView, Relearn
+from wolfstream.service.heads.learner_view import LearnerHeadView
+from wolfstream.service.heads.online_learner import ClassLearner, Relearn
 from wolfstream.service.samples.labels import Label
 from wolfstream.service.samples.validation import Costs, Samples
 from wolfstream.solver.arrays import Float64Array, to_lists
@@ -27,29 +28,28 @@ from wolfstream.solver.stream.chain import Chain, chained
 from wolfstream.solver.stream.class_head import ClassHead, ClassHeadView
 from wolfstream.solver.stream.explanations import Contest
 from wolfstream.solver.stream.labels import LabelKey, key_of, text_of
-from wolfstream.solver.stream.reasons import HeadGradient, MemberPulls
+from wolfstream.solver.stream.reasons import MemberPulls
 from wolfstream.solver.stream.votes import NO_INPUTS, HeadAnswer, HeadInputs
 
 L = TypeVar("L", bound=ClassLearner)
 
 
-class ClassificationView(NamedTuple):
+@dataclass(frozen=True, eq=False)
+class ClassificationView(LearnerHeadView):
     """An immutable view of the head."""
 
-    learner: LearnerView
     head: ClassHeadView
     score: Hits
-    lacks: str
+
+    @property
+    def lacks(self) -> str:
+        """See `HeadView`."""
+        return self.head.lacks
 
     @property
     def classes(self) -> tuple[Label, ...]:
         """The known labels, in the order in which they first came."""
         return self.head.classes
-
-    @property
-    def stats(self) -> dict[str, Any]:
-        """The description of the learner, and its prequential scores."""
-        return {**self.learner.stats, "prequential": self.score.to_dict()}
 
     @property
     def rare_classes(self) -> list[Label]:
@@ -74,31 +74,6 @@ class ClassificationView(NamedTuple):
             over: class_scores(self.classes, tally.confusion, majority[over], ranked[over])
             for over, tally in self.score.tallies().items()
         }
-
-    @property
-    def calibration(self) -> dict[str, Any]:
-        """See `HeadView`."""
-        return self.head.confidence.summary
-
-    @property
-    def gauges(self) -> dict[str, float | None]:
-        """See `HeadView`."""
-        return self.learner.gauges
-
-    @property
-    def learners(self) -> list[dict[str, Any]]:
-        """See `HeadView`."""
-        return self.learner.learners
-
-    @property
-    def changes(self) -> tuple[Change, ...]:
-        """See `HeadView`."""
-        return self.score.changes.latest
-
-    @property
-    def n_changes(self) -> int:
-        """See `HeadView`."""
-        return self.score.changes.total
 
     def latest(self, n: int) -> list[tuple[Label, Label]]:
         """See `HeadView`."""
@@ -132,12 +107,6 @@ class ClassificationView(NamedTuple):
         """See `HeadView`."""
         return self.head.pulls(x, wanted, other)
 
-    def gradient(
-        self, x: Float64Array, direction: Float64Array, inputs: HeadInputs = NO_INPUTS
-    ) -> HeadGradient:
-        """See `HeadView`."""
-        return self.head.gradient(x, direction, inputs)
-
     def probabilities(self, head_answer: HeadAnswer) -> dict[str, Any]:
         """See `HeadView`."""
         return {"probability": to_lists(self._probability(head_answer))}
@@ -164,10 +133,6 @@ class ClassificationView(NamedTuple):
         if probability is None:
             raise Untrained(NOT_JUDGED)
         return probability
-
-    def cost(self, rows: int, entries: int) -> int:
-        """Return the number of multiplications of a prediction; see `HeadView.cost`."""
-        return self.learner.cost(rows, entries)
 
 
 class ClassificationHead(Generic[L]):
@@ -260,7 +225,7 @@ class ClassificationHead(Generic[L]):
         """Return an immutable view for predictions and descriptions."""
         view = self.learner.view()
         head = self._head.view(view)
-        return ClassificationView(view, head, self._score.copy(), head.lacks)
+        return ClassificationView(view, head, self._score.copy())
 
     def state(self) -> tuple[dict[str, Any], dict[str, NDArray[Any]]]:
         """Return plain data and arrays from which `restore` continues bit for bit."""

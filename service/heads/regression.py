@@ -11,48 +11,28 @@ from wolfstream.service.errors import ServerFailed, Untrained
 from wolfstream.service.heads.answers import Answers, Predictions
 from wolfstream.service.heads.batch import Batch
 from wolfstream.service.heads.calibration import calibration_arrays, interval_of, with_calibration
-from wolfstream.service.heads.online_learner import LearnerView, OnlineLearner, Relearn
+from wolfstream.service.heads.learner_view import LearnerHeadView, ValueView
+from wolfstream.service.heads.online_learner import OnlineLearner, Relearn
 from wolfstream.service.heads.value_errors import Errors
-from wolfstream.service.heads.value_view import ValueView
 from wolfstream.service.samples.numbers import LARGEST_TARGET
 from wolfstream.service.samples.validation import Samples
 from wolfstream.solver.arrays import Float64Array
-from wolfstream.solver.calibration.values import ValueCalibration
+from wolfstream.solver.calibration.values import ValueCalibration, ValueConfidence
 from wolfstream.solver.rows.head_rows import HeadRows
 from wolfstream.solver.rows.matrix import Matrix, take_rows
 from wolfstream.solver.rows.sample_weights import Weights, weights_of
 from wolfstream.solver.stream.labels import LabelKey
-from wolfstream.solver.stream.reasons import HeadGradient
 from wolfstream.solver.stream.value_head import ValueHead, ValueHeadView
 from wolfstream.solver.stream.votes import NO_INPUTS, HeadAnswer, HeadInputs
 
 
 @dataclass(frozen=True, eq=False)
-class RegressionView(ValueView):
+class RegressionView(LearnerHeadView, ValueView):
     """An immutable view of the head."""
 
-    learner: LearnerView
     head: ValueHeadView
-
-    @property
-    def stats(self) -> dict[str, Any]:
-        """The description of the learner, and its prequential scores."""
-        return {**self.learner.stats, "prequential": self.score.to_dict()}
-
-    @property
-    def gauges(self) -> dict[str, float | None]:
-        """See `HeadView`."""
-        return self.learner.gauges
-
-    @property
-    def learners(self) -> list[dict[str, Any]]:
-        """See `HeadView`."""
-        return self.learner.learners
-
-    @property
-    def source(self) -> dict[str, Any]:
-        """Nothing besides the head's name."""
-        return {}
+    score: Errors
+    confidence: ValueConfidence
 
     @property
     def lacks(self) -> str:
@@ -79,16 +59,6 @@ class RegressionView(ValueView):
     def covering(self, head_answer: HeadAnswer, confidence: float) -> dict[str, Any]:
         """See `HeadView`."""
         return interval_of(self.head.confidence_of(head_answer), head_answer, confidence)
-
-    def gradient(
-        self, x: Float64Array, direction: Float64Array, inputs: HeadInputs = NO_INPUTS
-    ) -> HeadGradient:
-        """See `HeadView`."""
-        return self.head.gradient(x, direction, inputs)
-
-    def cost(self, rows: int, entries: int) -> int:
-        """Return the number of multiplications of a prediction; see `HeadView.cost`."""
-        return self.learner.cost(rows, entries)
 
 
 class RegressionHead:
@@ -151,7 +121,7 @@ class RegressionHead:
         """Return an immutable view for predictions and descriptions."""
         view = self.learner.view()
         head = self._head.view(view)
-        return RegressionView(self._score.copy(), head.confidence, view, head)
+        return RegressionView(view, head, self._score.copy(), head.confidence)
 
     def state(self) -> tuple[dict[str, Any], dict[str, NDArray[Any]]]:
         """Return plain data and arrays from which `restore` continues bit for bit."""

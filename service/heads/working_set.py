@@ -17,9 +17,8 @@ from wolfstream.service.heads.classification import ClassificationHead
 from wolfstream.service.heads.exercise import KERNELS, rows_of_kind
 from wolfstream.service.heads.kernel import check_norms
 from wolfstream.service.heads.kind import Exercise, Kind, Pairs, PairsProblem, TrainingChoice
-from wolfstream.service.heads.learner import HeadLearner
 from wolfstream.service.heads.new_head import by_task
-from wolfstream.service.heads.online_learner import Relearn
+from wolfstream.service.heads.online_learner import HeadLearner, Relearn
 from wolfstream.service.heads.saved_set import SET_NUMBERS, check_set
 from wolfstream.service.heads.sequences import Sequences
 from wolfstream.service.heads.set_members import (
