@@ -19,13 +19,14 @@ from nats.js.errors import APIError
 from nats.js.kv import KeyValue
 
 from wolfstream.service.errors import InDoubt, StartupError, StorageFailed
-from wolfstream.service.fleet.bucket_entries import (
+from wolfstream.service.fleet.bucket_watch import (
     RETRY_SECONDS,
     EntryTaken,
     create_entry,
     open_bucket,
+    watch_entries,
+    watching,
 )
-from wolfstream.service.fleet.bucket_watch import watch_entries, watching
 from wolfstream.service.fleet.connection import NatsConnection, NatsRefusal, NatsTimeout
 from wolfstream.service.fleet.jetstream_journal import JetStreamJournal
 from wolfstream.service.fleet.jetstream_term import JetStreamTerm

@@ -9,12 +9,11 @@ from numpy.typing import NDArray
 
 from wolfstream.service.errors import InvalidSamples, Untrained, refuse
 from wolfstream.service.heads.answers import Answers, Predictions
-from wolfstream.service.heads.batch import Batch
 from wolfstream.service.heads.calibration import NOT_JUDGED, calibration_arrays, with_calibration
 from wolfstream.service.heads.class_scores import class_scores
 from wolfstream.service.heads.hits import Hits
 from wolfstream.service.heads.learner_view import LearnerHeadView
-from wolfstream.service.heads.online_learner import ClassLearner, Relearn
+from wolfstream.service.heads.online_learner import Batch, ClassLearner, Relearn
 from wolfstream.service.samples.labels import Label
 from wolfstream.service.samples.validation import Costs, Samples
 from wolfstream.solver.arrays import Float64Array, to_lists

@@ -15,8 +15,8 @@ from numpy.typing import NDArray
 
 from wolfstream.service.errors import Untrained, refuse
 from wolfstream.service.heads.answers import Answers, Predictions
-from wolfstream.service.heads.batch import Batch
 from wolfstream.service.heads.changes import Change
+from wolfstream.service.heads.online_learner import Batch
 from wolfstream.service.samples.labels import Label
 from wolfstream.service.samples.tasks import Targets
 from wolfstream.service.samples.validation import Costs, Samples

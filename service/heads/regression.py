@@ -9,10 +9,9 @@ from numpy.typing import NDArray
 
 from wolfstream.service.errors import ServerFailed, Untrained
 from wolfstream.service.heads.answers import Answers, Predictions
-from wolfstream.service.heads.batch import Batch
 from wolfstream.service.heads.calibration import calibration_arrays, interval_of, with_calibration
 from wolfstream.service.heads.learner_view import LearnerHeadView, ValueView
-from wolfstream.service.heads.online_learner import OnlineLearner, Relearn
+from wolfstream.service.heads.online_learner import Batch, OnlineLearner, Relearn
 from wolfstream.service.heads.value_errors import Errors
 from wolfstream.service.samples.numbers import LARGEST_TARGET
 from wolfstream.service.samples.validation import Samples

@@ -14,18 +14,17 @@ from numpy.typing import NDArray
 
 from wolfstream.service.errors import InvalidSamples, Untrained
 from wolfstream.service.heads.answers import Answers, Predictions
-from wolfstream.service.heads.batch import Batch
 from wolfstream.service.heads.calibration import (
     calibration_arrays,
     with_calibration,
 )
 from wolfstream.service.heads.cost import cost_of_expansion
 from wolfstream.service.heads.decomposition import basis_to_text, fit_window
-from wolfstream.service.heads.exercise import KERNELS, rows_to_learn
 from wolfstream.service.heads.fit import Fit, Window
 from wolfstream.service.heads.kernel import check_norms, kernel_limit, square_norm_limit
-from wolfstream.service.heads.kind import Kind, Refitting, TrainingChoice
+from wolfstream.service.heads.kind import KERNELS, Kind, Refitting, TrainingChoice, rows_to_learn
 from wolfstream.service.heads.learner_view import ValueView
+from wolfstream.service.heads.online_learner import Batch
 from wolfstream.service.heads.saved_rows import check_expansion
 from wolfstream.service.heads.value_errors import Errors
 from wolfstream.service.samples.numbers import LARGEST_TARGET
@@ -36,10 +35,10 @@ from wolfstream.solver.arrays import Float64Array
 from wolfstream.solver.calibration.values import ValueCalibration, ValueConfidence
 from wolfstream.solver.rows.matrix import Matrix, SparseRows
 from wolfstream.solver.rows.sample_weights import Weights, as_numbers, weights_of
-from wolfstream.solver.semiparametric.gradients import value_gradient
 from wolfstream.solver.semiparametric.view import (
     SemiparametricView,
     predict_semiparametric,
+    value_gradient,
     view_from_arrays,
 )
 from wolfstream.solver.stream.labels import LabelKey

@@ -18,7 +18,7 @@ from wolfstream.service.errors import (
     refuse_all,
 )
 from wolfstream.service.samples.ids import RowId, read_ids
-from wolfstream.service.samples.raw_arrays import has_fields_of_raw, read_raw
+from wolfstream.service.samples.raw_arrays import has_fields_of_raw, read_raw, read_weight
 from wolfstream.service.samples.tasks import TASKS, Targets
 from wolfstream.service.samples.values import (
     NUMERIC,
@@ -32,7 +32,6 @@ from wolfstream.service.samples.values import (
     wrong_numbers,
     wrong_values,
 )
-from wolfstream.service.samples.weights import read_weight
 from wolfstream.service.spec.heads import TaskName
 from wolfstream.service.spec.refusals import listed
 from wolfstream.solver.arrays import Float64Array

@@ -4,11 +4,12 @@ Data frames, and dicts as River has them, are read by the names of their columns
 nor polars is imported: a data frame is what has `columns` and `to_numpy`.
 """
 
+import sys
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from decimal import Decimal
 from numbers import Real
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -48,6 +49,23 @@ from wolfstream.solver.stream.model import PaperHead, StreamModel
 from wolfstream.solver.stream.parameters import Task, Temporal
 from wolfstream.solver.stream.rows import StreamRows
 from wolfstream.solver.stream.votes import HeadAnswer
+
+
+class OneAtATime:
+    """Rows that are dicts; each is treated like the dicts in a list by `StreamEstimator`.
+
+    River is not imported. If it has been when an estimator is made, the class is registered with
+    it as a virtual subclass, since its metrics check models by `isinstance`.
+    """
+
+    _supervised = True
+    _kind_in_river: ClassVar[str]
+
+    def __post_init__(self) -> None:
+        river = sys.modules.get("river.base")
+        if river is not None:
+            getattr(river, self._kind_in_river).register(type(self))
+
 
 # What pandas has where a value is missing.
 _MISSING_TYPES = ("NAType", "NaTType")

@@ -12,8 +12,7 @@ from wolfstream.solver.arrays import Float64Array
 from wolfstream.solver.estimators.base import class_codes, parameters
 from wolfstream.solver.estimators.certainty import check_confidence
 from wolfstream.solver.estimators.checks import check_choice, check_positive
-from wolfstream.solver.estimators.one_at_a_time import OneAtATime
-from wolfstream.solver.estimators.stream import StreamEstimator, gradient_of
+from wolfstream.solver.estimators.stream import OneAtATime, StreamEstimator, gradient_of
 from wolfstream.solver.estimators.stream_labels import numbered
 from wolfstream.solver.stream.class_head import ClassHeadView
 from wolfstream.solver.stream.class_weights import ClassWeight

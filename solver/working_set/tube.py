@@ -35,10 +35,10 @@ from wolfstream.solver.compiled import compiled
 from wolfstream.solver.kernels.functions import Kernel
 from wolfstream.solver.kernels.precision import SHARE_OF_OBJECTIVE, sum_rounding
 from wolfstream.solver.rows.matrix import Matrix, n_nonzeros, take_rows
+from wolfstream.solver.working_set.class_pairs import Ridges
 from wolfstream.solver.working_set.eviction import eviction_period, slots_to_evict
 from wolfstream.solver.working_set.hessian import KernelValues, at_hand, kernel_row
 from wolfstream.solver.working_set.intake import Intake
-from wolfstream.solver.working_set.ridges import Ridges
 from wolfstream.solver.working_set.store import FREE, Bounds, SampleStore
 from wolfstream.solver.working_set.tube_members import TubeMembers
 from wolfstream.solver.working_set.tube_steps import PROGRESS_SIZE, TubeRule, TubeTrace, walk_tube

@@ -12,7 +12,7 @@ import msgpack
 import numpy as np
 from pydantic_core import from_json
 
-from wolfstream.service.calls.problems import Problem
+from wolfstream.service.calls.values import Problem
 from wolfstream.service.errors import (
     InvalidSamples,
     Refusal,

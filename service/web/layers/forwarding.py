@@ -21,7 +21,7 @@ from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from wolfstream.service.calls.lookup import is_for, target_of
 from wolfstream.service.errors import NotLeader, NotReady, Refusal
-from wolfstream.service.replicas.membership import Membership
+from wolfstream.service.replicas.director import Membership
 from wolfstream.service.web.formats.body import read_body, respond
 from wolfstream.service.web.formats.bounds import SPEC_BOUNDS, SPEC_BYTES
 from wolfstream.service.web.formats.revisions import read_max_lag
@@ -29,12 +29,13 @@ from wolfstream.service.web.formats.wire import JSON, format_of_body
 from wolfstream.service.web.layers.http_forwarder import (
     FORWARDED_HEADER,
     HttpForwarder,
+    ReplayableBody,
     Unreachable,
     accepts_connections,
     in_doubt,
     is_read_only,
+    try_answer,
 )
-from wolfstream.service.web.layers.replayable_body import ReplayableBody, try_answer
 from wolfstream.service.web.layers.stream_forwarder import forward_stream
 
 # How long to look for a leader, and the pause between two attempts.

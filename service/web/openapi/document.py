@@ -37,6 +37,7 @@ from wolfstream.service.web.formats.paths import speaks_inference
 from wolfstream.service.web.formats.problems import status_of
 from wolfstream.service.web.formats.wire import JSON, PROBLEM_MEDIA_TYPE
 from wolfstream.service.web.openapi.bodies import (
+    EXAMPLES,
     PACKED,
     is_required,
     ref,
@@ -44,7 +45,6 @@ from wolfstream.service.web.openapi.bodies import (
     response_content,
     type_of,
 )
-from wolfstream.service.web.openapi.examples import EXAMPLES
 
 _Text = Annotated[str, Field(min_length=1)]
 _NUMBERED = "its name, or its number from 1"
