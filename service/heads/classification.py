@@ -2,18 +2,18 @@
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, Generic, Self, TypeVar
+from typing import Any, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
 
 from wolfstream.service.errors import InvalidSamples, Untrained, refuse
 from wolfstream.service.heads.answers import Answers, Predictions
-from wolfstream.service.heads.calibration import NOT_JUDGED, calibration_arrays, with_calibration
+from wolfstream.service.heads.calibration import NOT_JUDGED
 from wolfstream.service.heads.class_scores import class_scores
 from wolfstream.service.heads.hits import Hits
-from wolfstream.service.heads.learner_view import LearnerHeadView
-from wolfstream.service.heads.online_learner import Batch, ClassLearner, Relearn
+from wolfstream.service.heads.learner_head import LearnerHead, LearnerHeadView
+from wolfstream.service.heads.online_learner import ClassLearner, Relearn
 from wolfstream.service.samples.labels import Label
 from wolfstream.service.samples.validation import Costs, Samples
 from wolfstream.solver.arrays import Float64Array, to_lists
@@ -134,7 +134,7 @@ class ClassificationView(LearnerHeadView):
         return probability
 
 
-class ClassificationHead(Generic[L]):
+class ClassificationHead(LearnerHead[L, ClassHead[L], Hits]):
     """A learner of class codes, the labels of the classes, and a prequential score.
 
     Args:
@@ -167,10 +167,6 @@ class ClassificationHead(Generic[L]):
                 'create the model with "task": "regression"'
             )
         return new
-
-    def growth(self, batch: Batch) -> int:
-        """See `Head`."""
-        return self.learner.growth(batch)
 
     def absorb(
         self,
@@ -205,16 +201,6 @@ class ClassificationHead(Generic[L]):
         """Return an object that learns these samples repeatedly."""
         return ClassPasses(self, rows, y, weight)
 
-    def date_changes(self, sequence: int) -> None:
-        """See `Head`."""
-        self._score.changes.date(sequence)
-        self.learner.date(sequence)
-
-    def keep_score(self, former: Self) -> None:
-        """Take over the score of the head that this one replaces; both learned the same samples."""
-        self._score, self._head.calibration = former._score, former.calibration
-        self.learner.keep_dates(former.learner)
-
     @property
     def calibration(self) -> ClassCalibration:
         """The calibration, learned from predictions made before learning."""
@@ -228,16 +214,13 @@ class ClassificationHead(Generic[L]):
 
     def state(self) -> tuple[dict[str, Any], dict[str, NDArray[Any]]]:
         """Return plain data and arrays from which `restore` continues bit for bit."""
-        plain, arrays = self.learner.state()
-        arrays = arrays | with_calibration(self.calibration.state())
-        return {"classes": list(self.classes), **plain, **self._score.state()}, arrays
+        plain, arrays = super().state()
+        return {"classes": list(self.classes), **plain}, arrays
 
     def restore(self, plain: Mapping[str, Any], arrays: Mapping[str, NDArray[Any]]) -> None:
         """Restore what `state` returned."""
         self.meet(plain["classes"])
-        self._score.restore(plain)
-        self.calibration.restore(calibration_arrays(arrays))
-        self.learner.restore(plain, arrays)
+        super().restore(plain, arrays)
 
 
 class ClassPasses:

@@ -1,17 +1,17 @@
 """Regression head: an online learner of targets, and a prequential score."""
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from typing import Any, Self
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from wolfstream.service.errors import ServerFailed, Untrained
 from wolfstream.service.heads.answers import Answers, Predictions
-from wolfstream.service.heads.calibration import calibration_arrays, interval_of, with_calibration
-from wolfstream.service.heads.learner_view import LearnerHeadView, ValueView
-from wolfstream.service.heads.online_learner import Batch, OnlineLearner, Relearn
+from wolfstream.service.heads.calibration import interval_of
+from wolfstream.service.heads.learner_head import LearnerHead, LearnerHeadView, ValueView
+from wolfstream.service.heads.online_learner import OnlineLearner, Relearn
 from wolfstream.service.heads.value_errors import Errors
 from wolfstream.service.samples.numbers import LARGEST_TARGET
 from wolfstream.service.samples.validation import Samples
@@ -60,7 +60,7 @@ class RegressionView(LearnerHeadView, ValueView):
         return interval_of(self.head.confidence_of(head_answer), head_answer, confidence)
 
 
-class RegressionHead:
+class RegressionHead(LearnerHead[OnlineLearner, ValueHead[OnlineLearner], Errors]):
     """A learner of targets, and a prequential score."""
 
     classes = None
@@ -75,10 +75,6 @@ class RegressionHead:
         del most_classes
         self.learner.check(samples.X)
         return drafted
-
-    def growth(self, batch: Batch) -> int:
-        """See `Head`."""
-        return self.learner.growth(batch)
 
     def absorb(
         self,
@@ -103,14 +99,6 @@ class RegressionHead:
         """Return an object that learns these samples repeatedly."""
         return ValuePasses(self, rows, y, weight)
 
-    def date_changes(self, sequence: int) -> None:
-        """See `Head`."""
-        self._score.changes.date(sequence)
-
-    def keep_score(self, former: Self) -> None:
-        """Take over the score of the head that this one replaces; both learned the same samples."""
-        self._score, self._head.calibration = former._score, former.calibration
-
     @property
     def calibration(self) -> ValueCalibration:
         """The calibration, learned from predictions made before learning."""
@@ -121,18 +109,6 @@ class RegressionHead:
         view = self.learner.view()
         head = self._head.view(view)
         return RegressionView(view, head, self._score.copy(), head.confidence)
-
-    def state(self) -> tuple[dict[str, Any], dict[str, NDArray[Any]]]:
-        """Return plain data and arrays from which `restore` continues bit for bit."""
-        plain, arrays = self.learner.state()
-        arrays = arrays | with_calibration(self.calibration.state())
-        return {**plain, **self._score.state()}, arrays
-
-    def restore(self, plain: Mapping[str, Any], arrays: Mapping[str, NDArray[Any]]) -> None:
-        """Restore what `state` returned."""
-        self._score.restore(plain)
-        self.calibration.restore(calibration_arrays(arrays))
-        self.learner.restore(plain, arrays)
 
 
 class ValuePasses:

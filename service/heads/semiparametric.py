@@ -23,7 +23,7 @@ from wolfstream.service.heads.decomposition import basis_to_text, fit_window
 from wolfstream.service.heads.fit import Fit, Window
 from wolfstream.service.heads.kernel import check_norms, kernel_limit, square_norm_limit
 from wolfstream.service.heads.kind import KERNELS, Kind, Refitting, TrainingChoice, rows_to_learn
-from wolfstream.service.heads.learner_view import ValueView
+from wolfstream.service.heads.learner_head import ValueView
 from wolfstream.service.heads.online_learner import Batch
 from wolfstream.service.heads.saved_rows import check_expansion
 from wolfstream.service.heads.value_errors import Errors

@@ -13,7 +13,8 @@ from wolfstream.solver.arrays import Float64Array
 from wolfstream.solver.rows.matrix import Matrix
 from wolfstream.solver.stream.reasons import MemberPulls
 from wolfstream.solver.stream.votes import Answer
-from wolfstream.solver.working_set.view import Summary, WorkingSetView
+from wolfstream.solver.working_set.summary import Summary
+from wolfstream.solver.working_set.view import WorkingSetView
 
 _INDEFINITE = (
     "the kernel is not positive semidefinite on these samples: nothing certifies the objective, "

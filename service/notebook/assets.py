@@ -7,7 +7,7 @@ from wolfstream.service.heads.classification import ClassificationHead
 from wolfstream.service.heads.regression import RegressionHead
 from wolfstream.service.model.learner import Learner
 from wolfstream.service.model.live import Model
-from wolfstream.service.notebook.files import kernel_parameters, plain_kernel
+from wolfstream.service.notebook.kernels import kernel_parameters, plain_kernel
 from wolfstream.service.notebook.labels import classes_of, labels_of, plain_weights, weights_of
 from wolfstream.service.notebook.rows import (
     NoCounterpart,

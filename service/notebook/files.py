@@ -26,7 +26,6 @@ from wolfstream.service.notebook.working_sets import (
     set_to_learner,
     solution_to_learner,
 )
-from wolfstream.service.spec.kernel import KernelSpec, PolynomialSpec, RbfSpec
 from wolfstream.service.storage.snapshot_format import State, encode_state, write_content
 from wolfstream.solver.estimators.asset import AssetEstimator
 from wolfstream.solver.estimators.frank_wolfe_classifier import FrankWolfeClassifier
@@ -34,33 +33,6 @@ from wolfstream.solver.estimators.semiparametric_regressor import Semiparametric
 from wolfstream.solver.estimators.sfw_classifier import SFWClassifier
 from wolfstream.solver.estimators.sfw_regressor import SFWRegressor
 from wolfstream.solver.estimators.stream import StreamEstimator
-from wolfstream.solver.kernels.functions import Kernel
-
-
-def plain_kernel(kernel: Kernel) -> dict[str, Any]:
-    """Return a kernel in the form of a spec, with gamma as a number."""
-    plain: dict[str, Any] = {"type": kernel.type}
-    if kernel.type != "linear":
-        plain["gamma"] = float(kernel.gamma)
-    if kernel.type == "polynomial":
-        plain |= {"degree": int(kernel.degree), "coef0": float(kernel.coef0)}
-    return plain
-
-
-def kernel_parameters(spec: KernelSpec, kernel: Kernel) -> dict[str, Any]:
-    """Return the parameters of an estimator for a kernel.
-
-    Args:
-        spec: the kernel in the model's spec.
-        kernel: the same kernel, with the gamma that the model has chosen.
-    """
-    parameters: dict[str, Any] = {"kernel": spec.type}
-    if isinstance(spec, RbfSpec | PolynomialSpec):
-        parameters["gamma"] = kernel.gamma
-    if isinstance(spec, PolynomialSpec):
-        parameters |= {"degree": spec.degree, "coef0": spec.coef0}
-    return parameters
-
 
 # class of an estimator -> function that converts it to a model
 _LEARNERS: dict[type, Callable[[Any], Learner]] = {

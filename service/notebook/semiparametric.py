@@ -13,7 +13,7 @@ from wolfstream.service.heads.decomposition import fit_of
 from wolfstream.service.heads.semiparametric import LARGEST_WINDOW_NUMBERS, SemiparametricHead
 from wolfstream.service.model.learner import Learner
 from wolfstream.service.model.live import Model
-from wolfstream.service.notebook.files import kernel_parameters, plain_kernel
+from wolfstream.service.notebook.kernels import kernel_parameters, plain_kernel
 from wolfstream.service.notebook.rows import (
     NoCounterpart,
     copy_row_form,

@@ -10,7 +10,7 @@ from wolfstream.service.heads.regression_set import RegressionSetLearner
 from wolfstream.service.heads.working_set import SetLearner
 from wolfstream.service.model.learner import Learner
 from wolfstream.service.model.live import Model
-from wolfstream.service.notebook.files import kernel_parameters, plain_kernel
+from wolfstream.service.notebook.kernels import kernel_parameters, plain_kernel
 from wolfstream.service.notebook.labels import classes_of, labels_of, plain_weights, weights_of
 from wolfstream.service.notebook.rows import (
     NoCounterpart,

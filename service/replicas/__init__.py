@@ -5,7 +5,7 @@
 
 One replica leads a model; the others predict with copies of its view. `followed_views` requests the
 views that this replica needs, `peers` sends the requests, and `view_messages` is their format.
-`director` knows which replica leads a model, and its `Membership` has all of these.
+`director` knows which replica leads a model, and `membership` has all of these.
 
 It may import `service.settings`, `service.engine`, `service.storage`, `service.views`,
 `service.model`, `service.samples`, `service.spec`, `service.diagnostics`.

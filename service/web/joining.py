@@ -18,8 +18,8 @@ from wolfstream.service.fleet.login import Login
 from wolfstream.service.fleet.opening import Fleet, connect, open_fleet
 from wolfstream.service.fleet.streams import grow_streams
 from wolfstream.service.replicas.connections import client_of_replicas
-from wolfstream.service.replicas.director import Membership
 from wolfstream.service.replicas.followed_models import FollowedModels
+from wolfstream.service.replicas.membership import Membership
 from wolfstream.service.replicas.neighbours import Neighbours
 from wolfstream.service.replicas.peers import SILENT_SECONDS, Peers
 from wolfstream.service.replicas.served_views import ServedViews

@@ -29,7 +29,7 @@ from wolfstream.service.monitor import alerts, points
 from wolfstream.service.monitor.producer import Monitor
 from wolfstream.service.monitor.side_file import SideFile
 from wolfstream.service.monitor.webhook import Webhook, deliver
-from wolfstream.service.replicas.director import Membership
+from wolfstream.service.replicas.membership import Membership
 from wolfstream.service.settings import Settings, taken_bytes
 from wolfstream.service.storage.crash_trace import last_crash, watch_for_crashes
 from wolfstream.service.storage.data_directory import (

@@ -20,7 +20,8 @@ from wolfstream.solver.stream.votes import Answer
 from wolfstream.solver.working_set.auto_widths import AutoWidths
 from wolfstream.solver.working_set.learner import WorkingSet
 from wolfstream.solver.working_set.past import MOST_KEPT
-from wolfstream.solver.working_set.view import Summary, WorkingSetView
+from wolfstream.solver.working_set.summary import Summary
+from wolfstream.solver.working_set.view import WorkingSetView
 from wolfstream.solver.working_set.width_search import NEVER
 
 L = TypeVar("L", bound=Learner)

@@ -24,11 +24,11 @@ from wolfstream.solver.working_set.hessian import Ridge, refresh
 from wolfstream.solver.working_set.intake import IncomingBlock
 from wolfstream.solver.working_set.pair_problems import PairProblems, enter_slots
 from wolfstream.solver.working_set.pair_values import OwnSquares, PairValues, SharedValues
+from wolfstream.solver.working_set.rounding import hidden_by_rounding
 from wolfstream.solver.working_set.sfw import Scratch
 from wolfstream.solver.working_set.squares import SPARE_FACTOR, squares_bytes
 from wolfstream.solver.working_set.store import Bounds, SampleStore
 from wolfstream.solver.working_set.sweep import STRETCH
-from wolfstream.solver.working_set.view import hidden_by_rounding
 
 
 class Ridges:

@@ -28,7 +28,8 @@ from wolfstream.solver.working_set.class_pairs import ClassPairs, Ridges
 from wolfstream.solver.working_set.intake import Intake
 from wolfstream.solver.working_set.pair_problems import PairProblems
 from wolfstream.solver.working_set.store import FREE, Bounds, SampleStore
-from wolfstream.solver.working_set.view import Summary, WorkingSetView, summary_of, view_of
+from wolfstream.solver.working_set.summary import Summary, summary_of
+from wolfstream.solver.working_set.view import WorkingSetView, view_of
 
 # The bytes of kernel values that are kept by default: a whole matrix of 16,384 float32 samples.
 GRAM_BYTES = 1 << 30

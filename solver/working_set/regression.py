@@ -14,9 +14,10 @@ from wolfstream.solver.rows.sample_weights import Weights
 from wolfstream.solver.rows.targets import TARGET_SAMPLES, TargetScale, check_targets, target_scale
 from wolfstream.solver.working_set.learner import GRAM_BYTES, Algorithm
 from wolfstream.solver.working_set.store import Bounds
+from wolfstream.solver.working_set.summary import Summary
 from wolfstream.solver.working_set.tube import TubeBlock, TubeSet
 from wolfstream.solver.working_set.tube_steps import TubeRule
-from wolfstream.solver.working_set.view import Summary, WorkingSetView
+from wolfstream.solver.working_set.view import WorkingSetView
 
 
 class ValueSetAnswers(NamedTuple):

@@ -1,86 +1,19 @@
 """An immutable view of a working-set model, which `working_set.predictions` reads."""
 
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
 from wolfstream.solver.arrays import Float64Array
-from wolfstream.solver.compiled import compiled, inner, larger
+from wolfstream.solver.compiled import compiled, larger
 from wolfstream.solver.kernels.functions import Kernel
-from wolfstream.solver.kernels.precision import SHARE_OF_OBJECTIVE, Precision, sum_rounding
+from wolfstream.solver.kernels.precision import Precision, sum_rounding
 from wolfstream.solver.kernels.prepared_rows import Rows, prepare_rows
-from wolfstream.solver.rows.matrix import Matrix, n_nonzeros, n_rows, origin_of, take_rows
-from wolfstream.solver.simplex.problem import Problem
-from wolfstream.solver.working_set.class_pairs import ClassPairs
+from wolfstream.solver.rows.matrix import Matrix, n_rows, origin_of, take_rows
 from wolfstream.solver.working_set.pair_problems import PairArrays
+from wolfstream.solver.working_set.rounding import is_hidden
 from wolfstream.solver.working_set.store import SampleStore
-
-
-@inner
-def is_hidden(q: float, rounding: float, drift: float) -> bool:
-    """Return whether rounding may be more than a hundredth of q.
-
-    rounding: of the kernel values in hand. drift: alpha'g + 2q, which is zero but for the rounding
-    of updates, also of those with rows that have left since.
-    """
-    bound = SHARE_OF_OBJECTIVE * abs(q)
-    return rounding > bound or abs(drift) > bound
-
-
-def hidden_by_rounding(kernel: Kernel, dtype: np.dtype[Any], problem: Problem) -> bool:
-    """Return whether rounding may be more than a hundredth of a problem's q, of either sign."""
-    n, q = int(problem.size[0]), float(problem.q[0])
-    largest = float(np.abs(problem.diagonal[:n]).max(initial=0.0))
-    drift = float(problem.alpha[:n] @ problem.gradient[:n]) + 2.0 * q
-    return is_hidden(q, sum_rounding(kernel, dtype) * largest, drift)
-
-
-class Summary(NamedTuple):
-    """The numbers that are shown of a working set besides its objective."""
-
-    # The stored samples.
-    size: int
-    # Those with weight in a problem.
-    support_vectors: int
-    # Of all arrays of the set.
-    nbytes: int
-    work_per_sample: int
-    # Whether kernel values were indefinite, or rounding too large, for a certificate
-    # (`ClassPairs`).
-    indefinite: bool
-    rounded: bool
-
-
-def summary_of(
-    store: SampleStore, pairs: ClassPairs, corrective_steps: int, n_support: int, nbytes: int
-) -> Summary:
-    """Return the summary of a set.
-
-    n_support: the number of its support vectors.
-    nbytes: of all its arrays.
-    """
-    work = work_per_sample(store, pairs.problems.arrays, pairs.classes, corrective_steps)
-    return Summary(store.size, n_support, nbytes, work, pairs.indefinite, pairs.rounded)
-
-
-def work_per_sample(
-    store: SampleStore, pairs: PairArrays, classes: NDArray[np.int64], corrective_steps: int
-) -> int:
-    """Return the most multiplications for one more sample, without exponentials and refreshes.
-
-    They are those of a kernel row; of the decisions of all pairs; and, in the pairs of the sample's
-    class, of P1's step and of the corrective steps, which read three rows of the members each.
-
-    store: the stored samples.
-    pairs: the P problems.
-    classes: (P, 2) the classes of each problem.
-    corrective_steps: the most for each sample.
-    """
-    entries, sizes = n_nonzeros(store.used_rows().exact), pairs.size
-    members_of_class = np.bincount(classes.ravel(), np.repeat(sizes, 2))
-    in_pairs = (1 + 3 * corrective_steps) * int(members_of_class.max())
-    return entries + int(sizes.sum()) + in_pairs
 
 
 class WorkingSetView(NamedTuple):
@@ -104,7 +37,7 @@ class WorkingSetView(NamedTuple):
     q: Float64Array
     # (problems,) max g + 2q over each problem's members, a bound on f* - f over the set (P1 Lemma
     # 4.1); NaN where no member has weight, where A is not positive semidefinite, and where rounding
-    # may be more than a hundredth of q (`is_hidden`).
+    # may be more than a hundredth of q (`rounding`).
     gap: Float64Array
     # The class of each row, and its number among all samples that the set has seen, from 0, or -1
     # where that is not known. None in a view of given weights (`expansion`).

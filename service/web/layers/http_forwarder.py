@@ -13,7 +13,8 @@ from starlette.types import ASGIApp, Message, Receive, Scope, Send
 from wolfstream.service.calls.lookup import target_of
 from wolfstream.service.errors import InDoubt, NotReady, Refusal, TooLarge
 from wolfstream.service.replicas.connections import CONNECT_SECONDS, client_of_replicas
-from wolfstream.service.replicas.director import Membership, Target
+from wolfstream.service.replicas.director import Target
+from wolfstream.service.replicas.membership import Membership
 
 # The status of a response by a process that does not lead the model of the call.
 NOT_LEADER = 421

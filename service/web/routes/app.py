@@ -12,7 +12,7 @@ from wolfstream.service.access.key_ring import KeyRing
 from wolfstream.service.engine.facade import Engine
 from wolfstream.service.engine.serving import ServingEngine
 from wolfstream.service.monitor.producer import Monitor
-from wolfstream.service.replicas.director import Membership
+from wolfstream.service.replicas.membership import Membership
 from wolfstream.service.settings import Settings
 from wolfstream.service.web.formats.memory import MemoryBudget
 from wolfstream.service.web.formats.problems import add_problems, problem_response

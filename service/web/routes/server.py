@@ -10,7 +10,7 @@ from prometheus_client.process_collector import ProcessCollector
 
 from wolfstream.service.engine.facade import Engine
 from wolfstream.service.errors import NotReady, ServerFailed
-from wolfstream.service.replicas.director import Membership
+from wolfstream.service.replicas.membership import Membership
 from wolfstream.service.replicas.view_messages import SEAL
 from wolfstream.service.settings import Settings
 from wolfstream.service.web.formats.body import read_body, respond, respond_json

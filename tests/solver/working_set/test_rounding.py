@@ -5,7 +5,7 @@ import pytest
 
 from wolfstream.solver.kernels.functions import Kernel
 from wolfstream.solver.simplex.problem import Problem, empty_problem
-from wolfstream.solver.working_set.view import hidden_by_rounding, is_hidden
+from wolfstream.solver.working_set.rounding import hidden_by_rounding, is_hidden
 
 LINEAR = Kernel("linear", 1.0, 0.0, 1)
 

@@ -1,20 +1,32 @@
-"""Base classes of the views of heads whose predictions are judged."""
+"""Base classes of heads whose predictions are judged, and of their views."""
 
+from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, Generic, Self, TypeVar
 
-from wolfstream.service.heads.calibration import deviations, interval_of
+from numpy.typing import NDArray
+
+from wolfstream.service.heads.calibration import (
+    calibration_arrays,
+    deviations,
+    interval_of,
+    with_calibration,
+)
 from wolfstream.service.heads.changes import Change
 from wolfstream.service.heads.hits import Hits
-from wolfstream.service.heads.online_learner import LearnerView
+from wolfstream.service.heads.online_learner import Batch, LearnerView, OnlineLearner
 from wolfstream.service.heads.protocol import HeadView
 from wolfstream.service.heads.value_errors import Errors
 from wolfstream.solver.arrays import Float64Array
 from wolfstream.solver.calibration.values import ValueConfidence
-from wolfstream.solver.stream.class_head import ClassHeadView
+from wolfstream.solver.stream.class_head import ClassHead, ClassHeadView
 from wolfstream.solver.stream.reasons import HeadGradient
-from wolfstream.solver.stream.value_head import ValueHeadView
+from wolfstream.solver.stream.value_head import ValueHead, ValueHeadView
 from wolfstream.solver.stream.votes import NO_INPUTS, HeadAnswer, HeadInputs
+
+L = TypeVar("L", bound=OnlineLearner)
+H = TypeVar("H", bound=ClassHead[Any] | ValueHead[Any])
+S = TypeVar("S", bound=Hits | Errors)
 
 
 class JudgedView(HeadView):
@@ -94,3 +106,37 @@ class LearnerHeadView(JudgedView):
     def cost(self, rows: int, entries: int) -> int:
         """Return the number of multiplications of a prediction; see `HeadView.cost`."""
         return self.learner.cost(rows, entries)
+
+
+class LearnerHead(Generic[L, H, S]):
+    """The members of a head that follow from its learner, score and calibration."""
+
+    learner: L
+    _head: H
+    _score: S
+
+    def growth(self, batch: Batch) -> int:
+        """See `Head`."""
+        return self.learner.growth(batch)
+
+    def date_changes(self, sequence: int) -> None:
+        """See `Head`."""
+        self._score.changes.date(sequence)
+        self.learner.date(sequence)
+
+    def keep_score(self, former: Self) -> None:
+        """Take over the score of the head that this one replaces; both learned the same samples."""
+        self._score, self._head.calibration = former._score, former._head.calibration
+        self.learner.keep_dates(former.learner)
+
+    def state(self) -> tuple[dict[str, Any], dict[str, NDArray[Any]]]:
+        """Return plain data and arrays from which `restore` continues bit for bit."""
+        plain, arrays = self.learner.state()
+        arrays = arrays | with_calibration(self._head.calibration.state())
+        return {**plain, **self._score.state()}, arrays
+
+    def restore(self, plain: Mapping[str, Any], arrays: Mapping[str, NDArray[Any]]) -> None:
+        """Restore what `state` returned."""
+        self._score.restore(plain)
+        self._head.calibration.restore(calibration_arrays(arrays))
+        self.learner.restore(plain, arrays)
