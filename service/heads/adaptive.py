@@ -9,7 +9,6 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from wolfstream.service.heads.batch import Batch, new_class_bytes
 from wolfstream.service.heads.classification import ClassificationHead
 from wolfstream.service.heads.cost import (
     COST_OF_CROSSED,
@@ -17,10 +16,9 @@ from wolfstream.service.heads.cost import (
     COST_OF_FUNCTION,
     COST_OF_ROW,
 )
-from wolfstream.service.heads.exercise import exercise, rows_to_learn
-from wolfstream.service.heads.kind import Kind, TrainingChoice
+from wolfstream.service.heads.kind import Kind, TrainingChoice, exercise, rows_to_learn
 from wolfstream.service.heads.new_head import by_task, new_head
-from wolfstream.service.heads.online_learner import WithoutMembers
+from wolfstream.service.heads.online_learner import Batch, WithoutMembers, new_class_bytes
 from wolfstream.service.heads.protocol import Head
 from wolfstream.service.heads.regression import RegressionHead
 from wolfstream.service.heads.saved_arrays import SavedHead, WrongArrays
