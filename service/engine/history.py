@@ -9,7 +9,7 @@ from collections.abc import Collection
 from datetime import UTC, datetime
 from typing import Any
 
-from wolfstream.service.calls.history import Snapshot
+from wolfstream.service.calls.models import Snapshot
 from wolfstream.service.engine.broken import mark_broken
 from wolfstream.service.engine.idempotency_keys import IdempotencyKeys
 from wolfstream.service.engine.live_models import LiveModels

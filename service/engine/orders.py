@@ -8,7 +8,7 @@ import asyncio
 from collections.abc import Callable, Collection
 from typing import Any, TypeVar
 
-from wolfstream.service.calls.history import Snapshot
+from wolfstream.service.calls.models import Snapshot
 from wolfstream.service.engine.challengers import Turn
 from wolfstream.service.engine.group_queue import GroupQueue
 from wolfstream.service.engine.model_files import LoadedModel

@@ -9,8 +9,7 @@ from sklearn.base import RegressorMixin
 from wolfstream.solver.arrays import Float64Array
 from wolfstream.solver.estimators.base import parameters
 from wolfstream.solver.estimators.certainty import interval_of
-from wolfstream.solver.estimators.one_at_a_time import OneAtATime
-from wolfstream.solver.estimators.stream import StreamEstimator, gradient_of
+from wolfstream.solver.estimators.stream import OneAtATime, StreamEstimator, gradient_of
 from wolfstream.solver.rows.targets import LARGEST_TARGET
 from wolfstream.solver.stream.model import BANK, StreamModel
 from wolfstream.solver.stream.value_head import ValueHeadView

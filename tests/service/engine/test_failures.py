@@ -29,7 +29,7 @@ from wolfstream.service.spec.model import read_spec
 from wolfstream.service.storage.data_directory import open_storage
 from wolfstream.service.storage.snapshot_files import SnapshotFiles
 from wolfstream.service.web.formats.problems import problem_of
-from wolfstream.service.web.routes.health import check_alive
+from wolfstream.service.web.routes.server import check_alive
 
 SAMPLES = two_classes(100)
 SPEC = read_spec({"working_set": {"max_size": 20}, "asset": None})
