@@ -36,7 +36,8 @@ LARGEST = 2.0**1000
 
 def mixed(columns: NDArray[np.int64]) -> NDArray[np.uint64]:
     """Return 64 mixed bits of each column number, by the finaliser of splitmix64."""
-    return mixed_bits(columns.astype(np.uint64))
+    bits: NDArray[np.uint64] = mixed_bits(columns.astype(np.uint64))
+    return bits
 
 
 @inner
