@@ -303,10 +303,12 @@ class ColumnFacts:
 
     def view(self) -> FactsView:
         """Return an immutable copy."""
-        arrays = self._missing, self._low, self._high, self._filled
         return FactsView(
             self.rows,
-            *(array.copy() for array in arrays),
+            self._missing.copy(),
+            self._low.copy(),
+            self._high.copy(),
+            self._filled.copy(),
             tuple(self._examples),
             self._revised.copy(),
         )
