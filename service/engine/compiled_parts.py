@@ -19,7 +19,10 @@ from wolfstream.solver.frank_wolfe.methods import METHODS
 from wolfstream.solver.frank_wolfe.one_versus_one import solve_pairs
 from wolfstream.solver.frank_wolfe.solve_dual import Settings
 from wolfstream.solver.kernels.functions import Kernel
+from wolfstream.solver.prepare.named_rows import named_values
+from wolfstream.solver.prepare.row_form import Preparing
 from wolfstream.solver.rows.matrix import n_rows
+from wolfstream.solver.stream.rows import StreamRows
 
 # The models whose code is compiled first, in this order: specs, and whether rows are sparse.
 _COMPILED_FIRST = (
@@ -178,6 +181,9 @@ def _parts() -> Iterator[CompiledPart]:
                 for name, exercise in kind.later.items():
                     yield CompiledPart(f"{head} ({name})", code, spec, sparse, exercise, later=True)
     yield CompiledPart("preparation", _PREPARATION, ModelSpec(), False, _prepare)
+    yield CompiledPart(
+        "preparation of tables", _PREPARATION, ModelSpec(), False, _prepare_table, later=True
+    )
     for sparse in (False, True):
         yield CompiledPart("batch solvers", _BATCH, ModelSpec(), sparse, _solve, later=True)
 
@@ -213,3 +219,11 @@ def _prepare(spec: ModelSpec, _: bool) -> None:
     learner.rows.prepared(X)
     learner.publish()
     learner.model.published.rows.prepared(X)
+
+
+def _prepare_table(_: ModelSpec, sparse: bool) -> None:
+    del sparse
+    rows, table = StreamRows(Preparing()), named_values([{"number": 1.0, "text": "a"}])
+    rows.form = rows.form.after(table)
+    rows.note(table)
+    rows.head_rows(table)

@@ -13,6 +13,7 @@ from wolfstream.service.model.published import ModelView
 from wolfstream.service.model.single_rows import QuestionAnswer
 from wolfstream.service.samples.validation import Question
 from wolfstream.service.spec.heads import HeadName
+from wolfstream.solver.prepare.named_rows import joined, n_rows
 from wolfstream.solver.rows.head_rows import HeadRows
 
 
@@ -36,13 +37,13 @@ def answer(
 def is_simple(model: Model, published: ModelView, head: HeadName, question: Question) -> bool:
     """Return whether `answer_each` can answer a question.
 
-    It must be about a dense row, without reasons or costs, for a head that predicts each row by
-    itself.
+    It must be about an array or a row of a table, without reasons or costs, for a head that
+    predicts each row by itself.
     """
     rows = question.rows
     return (
-        isinstance(rows, np.ndarray)
-        and len(rows) == 1
+        n_rows(rows) == 1
+        and (isinstance(rows, np.ndarray) or published.rows.form.schema is not None)
         and not question.explain
         and question.costs is None
         and not published.rows.form.sparse
@@ -58,7 +59,7 @@ def answer_each(
 
     Other errors than those of a question are raised.
 
-    questions: `is_simple` holds for each; their rows have equal lengths, and they ask for the same.
+    questions: `is_simple` holds for each; their rows can be joined, and they ask for the same.
     """
     rows = None if len(questions) == 1 else _joined_rows(model, published, head, questions)
     if rows is None:
@@ -69,13 +70,16 @@ def answer_each(
 def _joined_rows(
     model: Model, published: ModelView, head: HeadName, questions: Sequence[Question]
 ) -> HeadRows | None:
-    """Return the rows of all questions, for heads; None if any of them is refused."""
+    """Return the rows of all questions, for heads; None if any is refused or gets a warning."""
     try:
-        rows = published.head_rows(np.concatenate([question.rows for question in questions]))
+        rows = joined([question.rows for question in questions])
+        checked = published.checked(rows)
         _check_taught(model, published, head)
     except (InvalidSamples, Untrained):
         return None
-    return rows
+    if notices_of_rows(published.rows.form, rows, checked):
+        return None
+    return published.rows.head_rows(checked)
 
 
 def _answered_each(

@@ -45,7 +45,7 @@ class StoredRows(NamedTuple):
 
 
 def stored_rows(
-    kernel: Kernel, rows: Rows, origin: Float64Array, tolerance: float
+    kernel: Kernel, rows: Rows, origin: Float64Array, tolerance: float, widest: int = WIDEST
 ) -> StoredRows | None:
     """Return stored rows; None if their kernel values are computed in blocks only.
 
@@ -53,11 +53,12 @@ def stored_rows(
     float32.
 
     rows: prepared with this kernel, origin and tolerance.
+    widest: with more columns rows are wide.
     """
     exact, fast = rows.exact, rows.fast
     if kernel.type != "rbf" or isinstance(exact, SparseRows) or fast.dtype != np.float32:
         return None
-    if exact.shape[1] > WIDEST:
+    if exact.shape[1] > widest:
         return None
     largest = tolerance / (2.0 * float(np.finfo(np.float32).eps))
     return StoredRows(

@@ -78,7 +78,8 @@ def layout_of(kinds: Sequence[Kind], *, indicators: bool = False) -> Layout:
 @inner
 def own_codes(slots: int) -> int:
     """Return how many codes of a category with `slots` slots have a slot of their own."""
-    return slots - larger(1, slots // 4)
+    shared: int = larger(1, slots // 4)
+    return slots - shared
 
 
 class PreparationView(NamedTuple):
@@ -197,8 +198,10 @@ class _Indices(NamedTuple):
 @lru_cache(64)
 def _indices(layout: Layout) -> _Indices:
     each = layout.numbers, layout.categories, layout.slots, layout.indicators
-    columns = [np.array(one, np.int64) for one in (*each, [j for j, _ in layout.bends])]
-    return _Indices(*columns, np.array([bend for _, bend in layout.bends]))
+    numbers, categories, slots, indicators = (np.array(columns, np.int64) for columns in each)
+    bent_columns = np.array([j for j, _ in layout.bends], np.int64)
+    bends = np.array([bend for _, bend in layout.bends])
+    return _Indices(numbers, categories, slots, indicators, bent_columns, bends)
 
 
 @compiled
@@ -234,7 +237,7 @@ def _write(
 
 
 @inner
-def _slot_of(code: int, slots: int) -> int:
+def _slot_of(code: Any, slots: int) -> Any:
     """Return the slot of a code: its own, or one of the last quarter, which others share."""
     own = own_codes(slots)
     if code < own:

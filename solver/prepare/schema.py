@@ -248,7 +248,8 @@ class Columns(tuple[Column, ...]):
         each = [(k, c, at) for (k, c), at in zip(used, self.beginnings, strict=True)]
         amounts = [(k, at) for k, c, at in each if c.numeric and not c.moment]
         return Encoding(
-            *np.array(amounts, np.int64).reshape(-1, 2).T,
+            np.array([k for k, _ in amounts], np.int64),
+            np.array([at for _, at in amounts], np.int64),
             [(k, at) for k, c, at in each if c.moment],
             [(k, at + c.numeric) for k, c, at in each if c.within],
             [(k, at + c.n_numbers) for k, c, at in each if c.slots],

@@ -7,7 +7,8 @@ The heads of a view compute the same one after another by the same functions, bu
 take several times as long as the arithmetic. A row gets the same bits alone and among others.
 
 A model has a chain if its rows are dense and narrow, both heads know the same classes, and no
-learner of the bank sees more than the shared features; `chain_of` returns None for all others.
+learner of the bank sees more than the shared features and codes of texts, whose scores are computed
+before the call; `chain_of` returns None for all others.
 """
 
 from typing import Any, NamedTuple
@@ -32,7 +33,7 @@ from wolfstream.solver.stream.class_head import ClassHeadView
 from wolfstream.solver.stream.paper_learners import SetLearnerView
 from wolfstream.solver.stream.value_head import ValueHeadView
 from wolfstream.solver.stream.votes import HeadAnswer
-from wolfstream.solver.working_set.auto_widths import TimedView
+from wolfstream.solver.working_set.auto_widths import WIDEST, TimedView
 from wolfstream.solver.working_set.predictions import (
     Expansion,
     VoteWork,
@@ -71,22 +72,31 @@ class Chain:
 
     arrays: what it reads.
     words: the same arrays, held for compiled code.
-    classes: K.
+    view: of the bank.
     """
 
-    def __init__(self, arrays: ChainArrays, words: Words, classes: int) -> None:
-        self._arrays, self._words, self._classes = arrays, words, classes
+    def __init__(self, arrays: ChainArrays, words: Words, view: ClassView) -> None:
+        self._arrays, self._words = arrays, words
+        self._classes, self._beside = view.n_classes, view.learners.beside
         # Reused memory that no thread uses at present.
         self._idle: list[tuple[_Work, Words]] = []
 
-    def predict(self, X: Float64Array) -> ClassAnswers:
-        """Return the predictions of the bank for prepared rows X (n, d)."""
+    def predict(self, X: Float64Array, codes: Float64Array | None) -> ClassAnswers:
+        """Return the predictions of the bank for prepared rows.
+
+        X: (n, d).
+        codes: (n, texts) of the rows; None without texts.
+        """
         probability = np.zeros((len(X), self._classes))
+        beside, place = np.empty((len(X), 0, self._classes)), 0
+        for kind, experts, experts_place in self._beside if codes is not None else ():
+            scores, place = kind.scores(experts, codes), experts_place.start
+            beside = np.ascontiguousarray(scores[:, :, : self._classes])
         try:
             work = self._idle.pop()
         except IndexError:
             work = self._new_work()
-        _predict(self._words, work[1], plain(X), probability)
+        _predict(self._words, work[1], plain(X), beside, place, probability)
         self._idle.append(work)
         return ClassAnswers(probability.argmax(axis=1), probability)
 
@@ -112,7 +122,7 @@ def chain_of(name: str, voter: ClassHeadView, bank: ClassHeadView) -> Chain | No
         return None
     if name not in bank.voters or voter.classes != bank.classes or not _is_plain(model):
         return None
-    expansion = expansion_of(timed.set) if timed.set.coupled else None
+    expansion = expansion_of(timed.set, WIDEST) if timed.set.coupled else None
     if expansion is None:
         return None
     first = len(model.combination.beta) - len(bank.voters)
@@ -129,7 +139,7 @@ def chain_of(name: str, voter: ClassHeadView, bank: ClassHeadView) -> Chain | No
     )
     words = room()
     _hold_chain(words, arrays)
-    return Chain(arrays, words, model.n_classes) if words[0] == _CHAIN_KEY else None
+    return Chain(arrays, words, model) if words[0] == _CHAIN_KEY else None
 
 
 class ChainOnDemand:
@@ -166,8 +176,10 @@ def is_compiled() -> bool:
 
 
 def _is_plain(bank: ClassView) -> bool:
-    """Return whether all learners of a bank see only a row's shared features."""
-    return bank.inputs.moments is None and not bank.learners.beside
+    """Return whether learners of a bank see a row's shared features, and one kind its codes."""
+    kinds = [kind for kind, _, _ in bank.learners.beside]
+    narrow = bank.inputs.moments is None and len(kinds) <= 1
+    return narrow and all(kind.sees == "codes" for kind in kinds)
 
 
 def chained(chain: Chain, bank: ClassHeadView | ValueHeadView, rows: HeadRows) -> HeadAnswer:
@@ -180,7 +192,7 @@ def chained(chain: Chain, bank: ClassHeadView | ValueHeadView, rows: HeadRows) -
     assert isinstance(rows.X, np.ndarray)
     assert isinstance(bank, ClassHeadView)
     assert isinstance(bank.learner, BankLearnerView)
-    answers = chain.predict(rows.X)
+    answers = chain.predict(rows.X, rows.codes)
     finished = bank.learner.finished(answers, rows.raw, in_turn=rows.in_turn)
     return HeadAnswer(bank.classes, [finished])
 
@@ -235,8 +247,18 @@ def _hold_work(words: Words, work: _Work) -> None:
 
 
 @compiled
-def _predict(chain_words: Words, work_words: Words, X: Float64Array, out: Float64Array) -> None:
-    """Add the probabilities of prepared rows X (n, d) to zeros (n, K)."""
+def _predict(
+    chain_words: Words,
+    work_words: Words,
+    X: Float64Array,
+    beside: Float64Array,
+    place: int,
+    out: Float64Array,
+) -> None:
+    """Add the probabilities of prepared rows X (n, d) to zeros (n, K).
+
+    beside: (n, experts, K) scores of other experts, from `place` on.
+    """
     chain, work = held(chain_words, _CHAIN), held(work_words, _WORK)
     x, phi, scores, d = work.x, work.phi, work.scores, X.shape[1]
     for i in range(len(X)):
@@ -246,5 +268,8 @@ def _predict(chain_words: Words, work_words: Words, X: Float64Array, out: Float6
         vote_row(chain.expansion, x, work.vote, scores[chain.voter])
         transform_row(chain.frequencies, X[i], phi)
         score_row(chain.learners, phi, work.search, scores)
+        for e in range(beside.shape[1]):
+            for k in range(beside.shape[2]):
+                scores[place + e, k] = beside[i, e, k]
         p, speaks = work.p, work.speaks
         combine_row(chain.combination, scores, chain.awake, len(out[i]), p, speaks, out[i])

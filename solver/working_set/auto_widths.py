@@ -71,6 +71,11 @@ class Widths(NamedTuple):
         return np.rint(rows[:, -1] / self.scale).astype(np.int64) + self.centre
 
 
+# Rows with more columns, and their time, are predicted in blocks only. A single row of this width
+# takes less time by itself than in a product of matrices with calls from Python around it.
+WIDEST = 128
+
+
 class TimedView(NamedTuple):
     """An immutable view of a set, and the time of the next sample."""
 
@@ -81,7 +86,7 @@ class TimedView(NamedTuple):
 
 def predicted_now(view: TimedView, X: Float64Array) -> SetPredictions:
     """Return the predictions (`predictions.predicted`) for (n, d) rows as the next samples."""
-    return predicted(view.set, view.widths.timed(X, view.now))
+    return predicted(view.set, view.widths.timed(X, view.now), WIDEST)
 
 
 class AutoWidths:

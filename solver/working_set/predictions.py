@@ -9,7 +9,7 @@ from wolfstream.solver.arrays import Float64Array, FloatArray, plain
 from wolfstream.solver.compiled import compiled, inner
 from wolfstream.solver.kernels.blocks import kernel_block
 from wolfstream.solver.kernels.prepared_rows import prepare_rows
-from wolfstream.solver.kernels.row_values import StoredRows, row_values, stored_rows
+from wolfstream.solver.kernels.row_values import WIDEST, StoredRows, row_values, stored_rows
 from wolfstream.solver.rows.matrix import Matrix, SparseRows, check_same_kind, n_rows, take_rows
 from wolfstream.solver.simplex.pairs import (
     classes_of,
@@ -54,10 +54,11 @@ def predict(view: WorkingSetView, X: Matrix) -> tuple[NDArray[np.int64], Float64
     return predicted(view, X)[:2]
 
 
-def predicted(view: WorkingSetView, X: Matrix) -> SetPredictions:
+def predicted(view: WorkingSetView, X: Matrix, widest: int = WIDEST) -> SetPredictions:
     """Return predictions from sum_i alpha_i y_i k(x_i, x) + b of each pair of classes.
 
     X: (n, d) finite rows.
+    widest: as of `expansion_of`.
 
     Raises ValueError while fewer than two classes are known, and TypeError for sparse rows where
     dense ones were learned, or dense for sparse.
@@ -65,7 +66,7 @@ def predicted(view: WorkingSetView, X: Matrix) -> SetPredictions:
     if view.n_classes < 2:
         raise ValueError("a prediction needs two classes")
     # As in `decisions.Trace`: q < 0 means that an indefinite kernel has turned all signs.
-    decision = pair_decisions(view, X)
+    decision = pair_decisions(view, X, widest)
     if (view.q < 0.0).any():
         decision *= np.where(view.q < 0.0, -1.0, 1.0)
     pairwise = decision if view.coupled else None
@@ -81,18 +82,19 @@ def _margins(decision: Float64Array, q: Float64Array) -> Float64Array:
     return np.asarray(decision / np.where(q != 0.0, np.abs(q), 1.0))
 
 
-def pair_decisions(view: WorkingSetView, X: Matrix) -> Float64Array:
+def pair_decisions(view: WorkingSetView, X: Matrix, widest: int = WIDEST) -> Float64Array:
     """Return the decision values of all problems, (n, problems).
 
     The decisions of a narrow dense row have the same bits alone and among other rows.
 
     X: (n, d) finite rows.
+    widest: as of `expansion_of`.
 
     Raises TypeError for sparse rows where dense ones were learned, or dense for sparse.
     """
     check_same_kind(view.rows.exact, X)
     decision = np.empty((n_rows(X), len(view.ends)))
-    expansion = None if isinstance(X, SparseRows) else expansion_of(view)
+    expansion = None if isinstance(X, SparseRows) else expansion_of(view, widest)
     if expansion is not None and not isinstance(X, SparseRows):
         work = vote_work(expansion)
         _decide_rows(expansion, plain(X), work.values, work.prepared, decision)
@@ -128,9 +130,12 @@ class Expansion(NamedTuple):
     q: Float64Array
 
 
-def expansion_of(view: WorkingSetView) -> Expansion | None:
-    """Return a view for single rows; None if its decisions are computed in blocks only."""
-    rows = stored_rows(view.kernel, view.rows, view.origin, view.tolerance)
+def expansion_of(view: WorkingSetView, widest: int = WIDEST) -> Expansion | None:
+    """Return a view for single rows; None if its decisions are computed in blocks only.
+
+    widest: the most columns of rows.
+    """
+    rows = stored_rows(view.kernel, view.rows, view.origin, view.tolerance, widest)
     if rows is None:
         return None
     return Expansion(rows, view.column, view.coefficient, view.ends, view.bias, view.q)

@@ -30,7 +30,14 @@ from wolfstream.service.samples.labels import Label
 from wolfstream.service.samples.validation import Question, Samples, check_explained
 from wolfstream.service.spec.heads import HEADS, HeadName, LearningCall
 from wolfstream.service.web.formats.memory import UNCOUNTED_BYTES, VALUE_BYTES, Lease
-from wolfstream.solver.prepare.named_rows import NamedRows, Rows, n_bytes, n_entries, n_rows
+from wolfstream.solver.prepare.named_rows import (
+    NamedRows,
+    Rows,
+    form_of,
+    n_bytes,
+    n_entries,
+    n_rows,
+)
 
 # Requests with more named numbers are answered on another thread: looking up the features of this
 # many takes about a millisecond.
@@ -219,7 +226,10 @@ async def _answer(
             return await asyncio.to_thread(answer, model, published, head, question)
     if not is_simple(model, published, head, question):
         return answer(model, published, head, question)
-    kind = id(published), head, question.probability, question.confidence, entries
+    # Rows by name are joined whatever names they have; other rows must be equally long.
+    width = None if isinstance(rows, NamedRows) else entries
+    form = form_of(rows), width
+    kind = id(published), head, question.probability, question.confidence, form
     answer_singly = partial(answer_each, model, published, head)
     return await model.single_rows.ask(kind, question, cost, answer_singly)
 

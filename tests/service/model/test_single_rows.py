@@ -17,6 +17,7 @@ from wolfstream.service.model.questions import answer, answer_each, is_simple
 from wolfstream.service.model.single_rows import QuestionAnswer, SingleRows
 from wolfstream.service.samples.validation import Question, Samples
 from wolfstream.service.spec.model import ModelSpec, read_spec
+from wolfstream.solver.prepare.named_rows import named_values
 from wolfstream.solver.stream.recent_rows import KEPT
 
 N, ASKED = 400, 40
@@ -74,6 +75,41 @@ def test_answers_are_those_of_each_alone(spec: dict[str, Any], confidence: float
     assert all(simple(model, question) for question in questions)
     assert together(model, questions) == alone(twin, questions)
     assert model.order.counts == twin.order.counts
+
+
+@pytest.mark.parametrize("spec", SPECS.values(), ids=SPECS)
+def test_rows_of_a_table_are_answered_as_each_alone(spec: dict[str, Any]) -> None:
+    """Money, dates, words and categories; some lack values, and one has an unknown name."""
+    days = [f"2025-{1 + i % 12:02}-{1 + i % 28:02} 04:{i % 60:02}" for i in range(len(X))]
+    rows = [
+        {
+            "when": days[i],
+            "cost": f"${np.exp(2.0 * X[i, 0]):,.2f}",
+            "kind": "abc"[int(X[i, 1] > 0.0) + int(X[i, 2] > 1.0)],
+            "note": f"a {'red' if X[i, 3] > 0.0 else 'blue'} one, bought by number {i}",
+        }
+        for i in range(len(X))
+    ]
+    models = []
+    for _ in range(2):
+        learner = Learner(Model(1, "m", read_spec(spec)))
+        for start in range(0, N, 50):
+            part = slice(start, start + 50)
+            y: Any = NUMBERS[part] if spec.get("task") else LABELS[part]
+            samples = Samples(named_values(rows[part]), y)
+            learner.absorb(learner.model.head_of["samples"], samples)
+        learner.publish()
+        models.append(learner.model)
+    model, twin = models
+    for row in rows[N::5]:
+        del row["cost"]
+    questions = [Question(named_values([row])) for row in rows[N:]]
+    assert all(simple(model, question) for question in questions)
+    assert together(model, questions) == alone(twin, questions)
+    odd = [*questions[:3], Question(named_values([rows[N + 3] | {"noted": 1.0}])), questions[4]]
+    answers = together(model, odd)
+    assert answers == alone(twin, odd)
+    assert ["warnings" in each.more for each in answers] == [False, False, False, True, False]
 
 
 def test_a_row_whose_label_before_is_known_is_answered_with_it() -> None:

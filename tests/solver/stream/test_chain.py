@@ -9,6 +9,7 @@ from tests.solver.streams import blocks
 from wolfstream.solver.prepare.named_rows import table_of
 from wolfstream.solver.prepare.row_form import Preparing
 from wolfstream.solver.stream.model import StreamModel
+from wolfstream.solver.working_set.auto_widths import WIDEST
 
 PARAMETERS = {"preparing": Preparing(), "temporal": False, "seed": 0}
 
@@ -35,7 +36,7 @@ def by_heads(view, rows):
 
 
 @pytest.mark.parametrize("classes", [2, 3, 5])
-@pytest.mark.parametrize("columns", [1, 4, 33])
+@pytest.mark.parametrize("columns", [1, 4, 33, 100])
 def test_answers_are_those_of_the_heads(columns, classes):
     X, y = stream(columns=columns, classes=classes)
     view = model_of(X[:500], y[:500]).view()
@@ -102,15 +103,29 @@ def test_a_view_stays_while_the_model_learns():
     np.testing.assert_array_equal(view.predict(X[600:]).probability, before)
 
 
-def test_one_class_texts_and_other_heads_have_no_chain():
+def test_texts_are_answered_as_by_the_heads():
+    """Also words, and in rows that lack them; a row has the same bits alone."""
+    X, y = stream()
+    words = ["ice cold", "ice warm", "sun warm", None]
+    values = [
+        [*row, "abc"[i % 3] if i % 5 else None, words[i % 4]] for i, row in enumerate(X.tolist())
+    ]
+    spec = PARAMETERS | {"preparing": Preparing(columns=(("f", "text"),))}
+    model = StreamModel("classification", "working_set", **spec)
+    for part in blocks(500, 64):
+        model.absorb(table_of([*"abcdef"], values[part]), y[part])
+    view = model.view()
+    assert view.chain.get() is not None
+    rest = table_of([*"abcdef"], values[500:])
+    found, expected = view.predict(rest), by_heads(view, rest)
+    np.testing.assert_allclose(found.probability, expected.probability, rtol=1e-6, atol=1e-9)
+    alone = [view.predict(rest.rows(i, i + 1)).probability[0] for i in range(len(y) - 500)]
+    np.testing.assert_array_equal(found.probability, alone)
+
+
+def test_one_class_wide_rows_and_other_heads_have_no_chain():
     X, y = stream(200)
     assert model_of(X, [0] * len(y)).view().chain.get() is None
     assert model_of(X, y, temporal=True).view().chain.get() is not None
     assert model_of(X, y, head="asset").view().chain.get() is None
-    assert model_of(*stream(200, columns=70)).view().chain.get() is None
-    values = [[*row, "ab"[i % 2]] for i, row in enumerate(X.tolist())]
-    model = StreamModel(
-        "classification", "working_set", preparing=Preparing(), temporal=False, seed=0
-    )
-    model.absorb(table_of([*"abcde"], values), y)
-    assert model.view().chain.get() is None
+    assert model_of(*stream(200, columns=WIDEST)).view().chain.get() is None
