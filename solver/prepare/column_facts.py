@@ -129,7 +129,9 @@ class ColumnFacts:
             if unused:
                 raw = in_order(cells.text, places, NO_TEXT)[:, unused] != NO_TEXT
                 present[:, unused] = raw
-        _include(numbers, is_number, np.ascontiguousarray(present), self._missing, self._low, self._high)
+        _include(
+            numbers, is_number, np.ascontiguousarray(present), self._missing, self._low, self._high
+        )
         if self.rows < COUNTED_ROWS:
             self._count(_first(cells, COUNTED_ROWS - self.rows), places)
         if self.rows < _ROWS_OF_EXAMPLES:
@@ -302,7 +304,12 @@ class ColumnFacts:
     def view(self) -> FactsView:
         """Return an immutable copy."""
         arrays = self._missing, self._low, self._high, self._filled
-        return FactsView(self.rows, *(array.copy() for array in arrays), tuple(self._examples), self._revised.copy())
+        return FactsView(
+            self.rows,
+            *(array.copy() for array in arrays),
+            tuple(self._examples),
+            self._revised.copy(),
+        )
 
     def plain(self) -> dict[str, Any]:
         """Return the state without arrays, as plain data."""
