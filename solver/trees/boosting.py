@@ -1,8 +1,18 @@
 """Gradient boosting: each tree is grown on the gradients of a loss (Friedman 2001).
 
-    regression    loss (F - y)^2 / 2          gradient F - y,  curvature 1
+    regression    Huber's loss of e = F - y   gradient g = min(max(e, -b), b),  curvature g / e
     two classes   log loss of the log odds F  gradient p - y,  curvature p (1 - p)
     K classes     log loss of softmax(F)      gradients p_k - [y = k],  curvatures p_k (1 - p_k)
+
+Huber's loss (1964) has squares of errors up to b, and lines beyond, so that outliers do not decide
+where trees split and what leaves say:
+
+    b = CORE mean |e|                                before the first round
+    b <- max(CORE mean min(|e|, b), (1 - RATE) b)    before each other one
+
+At the limit of b, a quarter of the errors may have any size. It falls no faster than errors that
+trees explain: where most numbers are zero, the others are no outliers. With these curvatures leaves
+take steps of iteratively reweighted least squares (Holland and Welsch 1977).
 
 The value of an output in a leaf is a Newton step, -RATE G / (C + LEAF_RIDGE), where G and C are the
 sums of gradients and curvatures (Chen and Guestrin 2016). One tree serves all outputs: it is grown
@@ -33,6 +43,7 @@ from wolfstream.solver.trees.growing import (
 RATE = 0.1
 LEAF_RIDGE = 1.0
 SKETCH = 4
+CORE = 4.0
 _LEAST_CURVATURE = 1e-3
 
 
@@ -100,25 +111,33 @@ def fitted(problem: Problem, effort: Effort) -> Trees:
         np.empty(n, np.int32),
         np.empty(outputs, np.uint64),
     )
-    # Gradients are at most this, except in regression where trees have increased a residual.
-    largest = problem.weight.max(initial=0.0) * (
-        2.0 if problem.classes else float(np.abs(problem.y[:, None] - work.F).max(initial=0.0))
-    )
+    # What gradients are at most; in regression except where trees have increased many residuals.
+    bound = CORE * float((problem.weight * np.abs(work.F[:, 0] - problem.y)).mean())
+    largest = problem.weight.max(initial=0.0) * (2.0 if problem.classes else bound)
     scale = 1.0 / largest if largest > 0.0 else 0.0
-    targets = problem.y, problem.weight, problem.classes, scale
+    targets = problem.y, problem.weight, problem.classes, bound, scale
     room = tree_work(n, d, channels)
     _boost(trees, problem.rows, problem.categories, *targets, *effort[1:], work, room)
     return trees
 
 
 def _constants(problem: Problem, outputs: int) -> Float64Array:
-    """Return the best constant (outputs,)."""
+    """Return the constant (outputs,) to begin with: the median, or the log odds of the classes."""
     total = problem.weight.sum()
     if problem.classes == 0:
-        return np.array([(problem.weight * problem.y).sum() / total])
+        return np.array([_median(problem.y, problem.weight)])
     counts = np.bincount(problem.y.astype(np.int64), problem.weight, problem.classes) + 1.0
     logs = np.log(counts / (total + problem.classes))
     return np.asarray(logs[1:] - logs[:1] if outputs == 1 else logs)
+
+
+def _median(y: Float64Array, weight: Float64Array) -> float:
+    """Return the middle between the least and the greatest number that halves the weight."""
+    order, half, last = y.argsort(kind="stable"), 0.5 * weight.sum(), len(y) - 1
+    y, weight = y[order], weight[order]
+    least = y[min(int(weight.cumsum().searchsorted(half)), last)]
+    greatest = y[max(last - int(weight[::-1].cumsum().searchsorted(half)), 0)]
+    return float(least + greatest) / 2.0
 
 
 @compiled
@@ -129,6 +148,7 @@ def _boost(
     y: Float64Array,
     weight: Float64Array,
     classes: int,
+    bound: float,
     scale: float,
     share: float,
     seed: int,
@@ -136,15 +156,17 @@ def _boost(
     growing: TreeWork,
 ) -> None:
     for r in range(len(trees.feature)):
-        count = 0
+        count, sizes = 0, 0.0
         for k in range(len(work.signs)):
             work.signs[k] = _bits(seed, r, k)
         for i in range(len(y)):
-            _write_slopes(work.F[i], work.slopes[i], y[i], weight[i], classes)
+            _write_slopes(work.F[i], work.slopes[i], y[i], weight[i], classes, bound)
+            sizes += weight[i] * smaller(abs(work.F[i, 0] - y[i]), bound)
             _write_words(work.slopes[i], work.words[i], weight[i], scale, work.signs)
             if share >= 1.0 or _uniform(seed, r, i) < share:
                 work.chosen[count] = i
                 count += 1
+        bound = larger(CORE * sizes / len(y), (1.0 - RATE) * bound)
         tree, leaf = Tree(trees.feature[r], trees.right[r], trees.child[r]), trees.leaf[r]
         grow(rows, categories, work.words, work.chosen[:count], growing, tree)
         _write_leaves(leaf, work, growing)
@@ -179,11 +201,13 @@ def _add_leaves(leaf: Float64Array, work: _Work, growing: TreeWork) -> None:
 
 @inner
 def _write_slopes(
-    F: Float64Array, slopes: Float64Array, y: float, weight: float, classes: int
+    F: Float64Array, slopes: Float64Array, y: float, weight: float, classes: int, bound: float
 ) -> None:
-    """Write the gradients and curvatures (outputs, 2) of a row."""
+    """Write the gradients and curvatures (outputs, 2) of a row. bound: b, in regression."""
     if classes == 0:
-        slopes[0, 0], slopes[0, 1] = weight * (F[0] - y), weight
+        e = F[0] - y
+        w = weight if abs(e) <= bound else weight * bound / abs(e)
+        slopes[0, 0], slopes[0, 1] = w * e, w
     elif classes <= 2:
         p = 1.0 / (1.0 + np.exp(-F[0]))
         slopes[0, 0] = weight * (p - y)

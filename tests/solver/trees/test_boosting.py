@@ -13,6 +13,7 @@ from tests.solver.trees.oracle import leaves
 from wolfstream.solver.arrays import Float64Array
 from wolfstream.solver.trees.binning import binned, bins_of
 from wolfstream.solver.trees.boosting import (
+    CORE,
     LEAF_RIDGE,
     RATE,
     Effort,
@@ -87,6 +88,52 @@ def test_a_first_tree_takes_newton_steps() -> None:
         assert trees.leaf[0, q, 0] == pytest.approx(wanted)
 
 
+def test_trees_of_numbers_take_reweighted_steps() -> None:
+    random, X = np.random.default_rng(1), drawn(1001)
+    y, weight = step(X) + random.standard_t(1.5, 1001), random.uniform(0.5, 1.5, 1001)
+    weight /= weight.mean()
+    given = problem(X, y, weight=weight)
+    trees = fitted(given, Effort(4))
+    assert weight[y < trees.start[0]].sum() == pytest.approx(
+        weight[y > trees.start[0]].sum(), rel=0.01
+    )
+    errors = trees.start[0] - y
+    bound = CORE * np.average(np.abs(errors), weights=weight)
+    for r in range(4):
+        beyond = np.abs(errors) > bound
+        assert 0.0 < beyond.mean() < 0.25
+        slopes = weight * np.clip(errors, -bound, bound)
+        curves = np.where(beyond, weight * bound / np.maximum(np.abs(errors), bound), weight)
+        leaf = leaves(Tree(trees.feature[r], trees.right[r], trees.child[r]), given.rows)
+        assert len(np.unique(leaf)) > 5
+        mean = np.average(np.minimum(np.abs(errors), bound), weights=weight)
+        for q in np.unique(leaf):
+            here = leaf == q
+            wanted = -RATE * slopes[here].sum() / (curves[here].sum() + LEAF_RIDGE)
+            assert trees.leaf[r, q, 0] == pytest.approx(wanted)
+            errors[here] += trees.leaf[r, q, 0]
+        bound = max(CORE * mean, (1.0 - RATE) * bound)
+
+
+@pytest.mark.parametrize("size", [1e1, 1e2])
+def test_outlying_targets_hardly_move_trees(size: float) -> None:
+    X = drawn()
+    y = step(X)
+    y[::50] += size * np.where(np.arange(40) % 2, 1.0, -1.0)
+    given = problem(X, y)
+    assert np.abs(outputs(fitted(given, Effort(60)), given.rows)[:, 0] - step(X)).mean() < 0.15
+
+
+def test_rare_targets_other_than_zero_are_learned() -> None:
+    X = drawn(8000)
+    y = np.where(X[:, 0] > 1.65, 5.0 + X[:, 1], 0.0)
+    assert 0.03 < np.mean(y > 0.0) < 0.07
+    given = problem(X, y)
+    said = outputs(fitted(given, Effort(60)), given.rows)[:, 0]
+    assert np.abs(said - y)[y > 0.0].mean() < 0.8
+    assert np.abs(said - y)[y == 0.0].mean() < 0.05
+
+
 def test_a_base_is_added_to() -> None:
     X = drawn()
     base = 2.0 * X[:, 2:3]
@@ -149,7 +196,7 @@ def test_one_class_of_two_is_said() -> None:
     assert (outputs(fitted(given, Effort(5)), given.rows) > 3.0).all()
 
 
-def test_rows_without_values_are_said_the_mean() -> None:
+def test_rows_without_values_are_said_the_median() -> None:
     X = np.full((300, 3), np.nan)
     given = problem(X, np.arange(300.0))
     assert outputs(fitted(given, Effort(5)), given.rows) == pytest.approx(149.5)
