@@ -12,19 +12,17 @@ from wolfstream.service.engine.blocks import AdmittedRequest, CheckedRequest, in
 from wolfstream.service.engine.broken import error_text, not_yet_learned
 from wolfstream.service.engine.duplicates import Duplicates
 from wolfstream.service.engine.idempotency import body_digest
-from wolfstream.service.engine.late_labels import (
-    LabelJoiner,
+from wolfstream.service.engine.late_labels import LabelJoiner
+from wolfstream.service.engine.predictions import AdmittedPrediction, PredictionAdmission
+from wolfstream.service.engine.queue_items import (
     LabelOutcomes,
     LabelRequest,
+    LearnRequest,
+    Reply,
     SampleRun,
-)
-from wolfstream.service.engine.learn_request import LearnRequest, Reply
-from wolfstream.service.engine.predictions import (
-    AdmittedPrediction,
-    PredictionAdmission,
+    Waiter,
     WaitingRowsRequest,
 )
-from wolfstream.service.engine.waiter import Waiter
 from wolfstream.service.errors import AnotherState, ModelBroken, Refusal, ServerFailed
 from wolfstream.service.model.draft import Draft, Limits
 from wolfstream.service.model.learner import Learner

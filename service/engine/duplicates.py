@@ -4,8 +4,8 @@ from typing import Any, NamedTuple
 
 import msgpack
 
+from wolfstream.service.engine.queue_items import Waiter
 from wolfstream.service.engine.remembered_keys import RememberedKeys
-from wolfstream.service.engine.waiter import Waiter
 from wolfstream.service.errors import AnswerMissing, KeyReused, Refusal, StorageFailed
 from wolfstream.service.storage.entries import KeyedRequest
 

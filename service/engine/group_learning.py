@@ -25,22 +25,24 @@ from wolfstream.service.engine.broken import (
 )
 from wolfstream.service.engine.challengers import Challengers
 from wolfstream.service.engine.commits import Commits
-from wolfstream.service.engine.costly_requests import (
-    COSTLY_BYTES,
-    GroupRequest,
-    is_costly,
-    with_precomputed,
-)
+from wolfstream.service.engine.costly_requests import COSTLY_BYTES, is_costly, with_precomputed
 from wolfstream.service.engine.duplicates import Duplicates
-from wolfstream.service.engine.late_labels import LabelOutcomes, LabelRequest, count_unlearned
-from wolfstream.service.engine.learn_request import LearnRequest, Reply
+from wolfstream.service.engine.late_labels import count_unlearned
 from wolfstream.service.engine.live_models import LiveModels
-from wolfstream.service.engine.predictions import AdmittedPrediction, WaitingRowsRequest
+from wolfstream.service.engine.predictions import AdmittedPrediction
+from wolfstream.service.engine.queue_items import (
+    GroupRequest,
+    LabelOutcomes,
+    LabelRequest,
+    LearnRequest,
+    Reply,
+    Waiter,
+    WaitingRowsRequest,
+)
 from wolfstream.service.engine.remembered_keys import RememberedKeys
 from wolfstream.service.engine.snapshot_schedule import SnapshotSchedule
 from wolfstream.service.engine.turns import Turns, Work
 from wolfstream.service.engine.unfinished import CommitOutcome, UnfinishedCommits
-from wolfstream.service.engine.waiter import Waiter
 from wolfstream.service.engine.writer_role import Products, WriterRole
 from wolfstream.service.errors import NotYetLearned, Refusal, ServerFailed, StorageFailed
 from wolfstream.service.model.learner import Learner

@@ -8,12 +8,11 @@ Which models are recovered at the same time is decided by `engine.recovery_order
 
 import logging
 from collections.abc import Callable
-from contextlib import AbstractContextManager, nullcontext
 from typing import Any, NamedTuple
 
 from wolfstream.service.engine.broken import error_text
 from wolfstream.service.engine.origin import difference
-from wolfstream.service.engine.replay import Computing, replay
+from wolfstream.service.engine.replay import Computing, replay, unshared
 from wolfstream.service.errors import StartupError, StorageFailed
 from wolfstream.service.model.learner import Learner
 from wolfstream.service.model.live import Model
@@ -193,11 +192,6 @@ def _may_begin(learner: Learner, replays: Replays, after: int) -> bool:
     return False
 
 
-def alone(_: int) -> AbstractContextManager[None]:
-    """Compute alone: nothing else uses the storage or the processors (a `Computing`)."""
-    return nullcontext()
-
-
 class SkippedSnapshots(NamedTuple):
     """Sequences of the snapshots that recovery passed over.
 
@@ -217,7 +211,7 @@ class _ForeignSnapshot(DamagedSnapshot):
 
 
 def restore_newest(
-    learner: Learner, log: LogReader, snapshots: Snapshots, computing: Computing = alone
+    learner: Learner, log: LogReader, snapshots: Snapshots, computing: Computing = unshared
 ) -> SkippedSnapshots:
     """Fill a new learner with the newest undamaged state, if there is any.
 

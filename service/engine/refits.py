@@ -2,8 +2,9 @@
 
     queued -> take the window (writer) -> solve (worker) -> append + fsync, absorb, publish (writer)
 
-One worker thread solves one refit at a time; everything else here runs on the event loop. Jobs end
-with the process. The fit of a finished job does not: it is in the model's log.
+One worker thread solves one refit at a time. The writer's thread serves its fit (`keep_fit`);
+everything else here runs on the event loop. Jobs end with the process. The fit of a finished job
+does not: it is in the model's log.
 """
 
 import asyncio
@@ -15,10 +16,15 @@ from collections.abc import Awaitable, Callable
 from concurrent.futures import ThreadPoolExecutor
 from typing import Any, Literal
 
+from wolfstream.service.engine.broken import mark_broken
+from wolfstream.service.engine.commits import Commits
+from wolfstream.service.engine.writer_role import Products
 from wolfstream.service.errors import JobsFull, RefitFailed, RefitStopped, Refusal, UnknownJob
-from wolfstream.service.heads.fit import Fit, Progress, Window
+from wolfstream.service.heads.fit import Fit, Progress, Window, fit_from_record, fit_to_record
 from wolfstream.service.heads.kinds import fit_window
+from wolfstream.service.model.learner import Learner
 from wolfstream.service.model.live import Model
+from wolfstream.service.storage.entries import Entry
 
 logger = logging.getLogger(__name__)
 
@@ -198,3 +204,50 @@ class Refits:
         solving = self._worker.submit(fit_window, window, job.id, job.observe)
         fit = await asyncio.wrap_future(solving)
         job.result = await self._keep(job.model, window, fit)
+
+
+def keep_fit(
+    learner: Learner,
+    commits: Commits,
+    aside: Products,
+    threads: int,
+    window: Window,
+    fit: Fit,
+) -> None:
+    """Persist, apply and publish the fit of a window; on the writer's thread.
+
+    Args:
+        learner: of the model.
+        commits: that write its log.
+        aside: see `Writer`.
+        threads: on how many the products are computed, live and in a replay.
+        window: that the refit took.
+        fit: its result.
+
+    Raises ModelBroken, RefitFailed, StorageFailed.
+    """
+    model = learner.model
+    if window.epoch != learner.epoch:
+        raise RefitFailed(
+            f"model {model.name!r} was rolled back while the refit ran, on samples "
+            "that it no longer knows; ask for another refit"
+        )
+    with aside(threads):
+        record = fit_to_record(fit)
+    entry = Entry(
+        model=model.id,
+        sequence=learner.sequence,
+        samples=0,
+        block=learner.sequence,
+        head=window.head,
+        threads=threads,
+        record=record,
+        kind="fit",
+    )
+    commits.append_alone(entry)
+    try:
+        with aside(threads):
+            learner.adopt(entry.head, fit_from_record(entry.record))
+            learner.publish()
+    except Exception as error:  # the log has the fit: a state without it must not go on
+        raise mark_broken(learner, error) from None

@@ -7,6 +7,7 @@ precedes it is dropped.
 import logging
 import math
 import time
+from collections.abc import Sequence
 from concurrent.futures import ALL_COMPLETED, FIRST_COMPLETED, Future, ThreadPoolExecutor
 from concurrent.futures import wait as wait_for
 from weakref import WeakKeyDictionary
@@ -140,6 +141,15 @@ class SnapshotSchedule:
         if model not in self._saving:
             raise SnapshotFailed("the journal could not be written; nothing is lost")
         return learner.sequence, self._saving[model]
+
+    def wait_until_saved(self, saving: Sequence["Future[int]"]) -> None:
+        """Wait until snapshots that were started are on disk. Raises SnapshotFailed."""
+        try:
+            for future in saving:
+                future.result()
+        except Exception as error:  # whatever numpy and zipfile raise under low memory, too
+            raise SnapshotFailed(f"{error!r}; nothing has changed") from None
+        self.finish(wait=True)
 
     def finish(self, wait: bool = False) -> None:
         """Note the snapshots that are saved, and drop each log before the newest two.

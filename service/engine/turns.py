@@ -26,14 +26,18 @@ from wolfstream.service.engine.absorb import (
     joined_answer,
 )
 from wolfstream.service.engine.admission import count_rejected
-from wolfstream.service.engine.blocks import AdmittedRequest
+from wolfstream.service.engine.blocks import AdmittedRequest, seconds_per_sample
 from wolfstream.service.engine.broken import learned_elsewhere, mark_broken, not_yet_learned
 from wolfstream.service.engine.duplicates import Duplicates
-from wolfstream.service.engine.expected_time import seconds_per_sample
-from wolfstream.service.engine.late_labels import LabelOutcomes, LabelRequest, count_unlearned
-from wolfstream.service.engine.learn_request import LearnRequest, Reply
+from wolfstream.service.engine.late_labels import count_unlearned
 from wolfstream.service.engine.live_models import LiveModels
-from wolfstream.service.engine.waiter import Waiter
+from wolfstream.service.engine.queue_items import (
+    LabelOutcomes,
+    LabelRequest,
+    LearnRequest,
+    Reply,
+    Waiter,
+)
 from wolfstream.service.engine.writer_role import WriterRole
 from wolfstream.service.errors import ModelBroken, NotYetLearned
 from wolfstream.service.model.live import Model

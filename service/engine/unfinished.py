@@ -6,7 +6,7 @@ from typing import NamedTuple
 from wolfstream.service.engine.admission import Admission
 from wolfstream.service.engine.commits import Commits
 from wolfstream.service.engine.duplicates import Duplicates
-from wolfstream.service.engine.waiter import Waiter
+from wolfstream.service.engine.queue_items import Waiter
 from wolfstream.service.errors import StorageFailed
 from wolfstream.service.model.live import Model
 from wolfstream.service.storage.journal import Unfinished

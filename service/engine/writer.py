@@ -18,24 +18,20 @@ from typing import Any
 from wolfstream.service.diagnostics.metrics import Metrics
 from wolfstream.service.engine.challengers import Challengers
 from wolfstream.service.engine.commits import Commits
-from wolfstream.service.engine.costly_requests import GroupRequest
 from wolfstream.service.engine.group_learning import Acknowledge, GroupLearning
 from wolfstream.service.engine.history import History
-from wolfstream.service.engine.kept_fit import keep_fit
 from wolfstream.service.engine.leading import Leadership, RunInOrder
-from wolfstream.service.engine.learn_request import Reply
 from wolfstream.service.engine.live_models import LiveModels
-from wolfstream.service.engine.memory_left import MemoryLeft
 from wolfstream.service.engine.model_files import LoadedModel
 from wolfstream.service.engine.new_models import NewModels
 from wolfstream.service.engine.promotion import Promotion
-from wolfstream.service.engine.queue_items import Item, Order
-from wolfstream.service.engine.recovery_order import Room
+from wolfstream.service.engine.queue_items import GroupRequest, Item, Order, Reply, Waiter
+from wolfstream.service.engine.recovery_order import MemoryLeft, Room
+from wolfstream.service.engine.refits import keep_fit
 from wolfstream.service.engine.remembered_keys import RememberedKeys
 from wolfstream.service.engine.snapshot_schedule import SnapshotSchedule
 from wolfstream.service.engine.turns import SHORT_SECONDS
 from wolfstream.service.engine.uploads import filled
-from wolfstream.service.engine.waiter import Waiter
 from wolfstream.service.engine.writer_role import WriterRole
 from wolfstream.service.errors import AnotherState, InDoubt, Refusal
 from wolfstream.service.heads.fit import Fit, Window
@@ -43,8 +39,6 @@ from wolfstream.service.model.live import Model
 from wolfstream.service.model.memory import ModelMemory
 from wolfstream.service.native.threads import Threads
 from wolfstream.service.settings import Settings
-from wolfstream.service.spec.following import Start
-from wolfstream.service.spec.model import ModelSpec
 from wolfstream.service.storage.interfaces import Storage
 from wolfstream.service.storage.snapshot_format import State
 
@@ -291,12 +285,6 @@ class Writer:
                 loaded = filled(name, loaded.state, loaded.model.spec)
         return self.new_models.add(name, loaded)
 
-    def follow(
-        self, name: str, champion: Model, spec: ModelSpec, start: Start
-    ) -> tuple[Model, bool]:
-        """Make a challenger; see `Challengers.make`."""
-        return self.challengers.make(name, champion, spec, start)
-
     def roll_back(self, model: Model, sequence: int) -> dict[str, Any]:
         """Roll a model back to a snapshot; see `History.roll_back`."""
         description = self.history.roll_back(model, sequence)
@@ -316,7 +304,7 @@ class Writer:
         self.challengers.forget(model)
 
     def keep_fit(self, model: Model, window: Window, fit: Fit) -> dict[str, Any]:
-        """Serve a window's fit from now on; see `kept_fit.keep_fit`."""
+        """Serve a window's fit from now on; see `refits.keep_fit`."""
         learner = self.models.usable(model)
         keep_fit(learner, self._commits, self._aside, self._settings.threads, window, fit)
         self._learning.snapshot_if_due(model)

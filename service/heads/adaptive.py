@@ -246,7 +246,7 @@ def _check_saved(
         counts = saved.plain.get("class_counts")
         if not isinstance(counts, list) or len(counts) != n_classes:
             raise WrongArrays("its bank does not count the samples of each class")
-        if not all(type(count) is int and 0 <= count < 2**53 for count in counts):
+        if not all(type(count) is int and 0 <= count <= saved.sequence for count in counts):
             raise WrongArrays("its bank has an impossible count of a class")
     trees = {name: array for name, array in saved.arrays.items() if name.startswith(PREFIX)}
     if trees or "trees" in saved.plain:

@@ -399,7 +399,7 @@ def _check_saved(
     most = saved.n_classes or 0
     if type(classes) is not int or not 0 <= classes <= most:
         raise WrongArrays("its custom head has an impossible number of classes")
-    if type(samples) is not int or not 0 <= samples < 2**53:
+    if type(samples) is not int or not 0 <= samples <= saved.sequence:
         raise WrongArrays("its custom head has an impossible number of samples")
     if samples:
         assert isinstance(head.learner, CustomOnlineLearner)

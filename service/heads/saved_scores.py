@@ -14,6 +14,7 @@ from wolfstream.service.heads.recent import LENGTH
 from wolfstream.service.heads.saved_arrays import WrongArrays
 
 _MOST = 2**53  # not every larger integer is a 64-bit float
+_TOO_MANY = "counts more samples than the model has learned"
 _Count = Annotated[int, Field(ge=0, le=_MOST)]
 _Code = Annotated[int, Field(ge=-1, le=_MOST)]  # of a class; -1 for none
 _Number = Annotated[float, Field(allow_inf_nan=False)]
@@ -71,25 +72,27 @@ class _Learner(_PlainData):
     class_counts: list[_Sum] = []
 
 
-def check_scores(heads: Mapping[str, Mapping[str, Any]]) -> None:
+def check_scores(heads: Mapping[str, Mapping[str, Any]], sequence: int) -> None:
     """Raise WrongArrays for plain data that no head saves.
 
-    heads: head -> its plain data.
+    Args:
+        heads: head -> its plain data.
+        sequence: of the model. No head has judged or counted more samples.
     """
     for name, plain in heads.items():
         content = json.dumps(plain)
         try:
             _Learner.model_validate_json(content)
             if "confusion" in plain:
-                _check_classes(name, _Classes.model_validate_json(content))
+                _check_classes(name, _Classes.model_validate_json(content), sequence)
             if "sums" in plain:
-                _check_values(name, _Values.model_validate_json(content))
+                _check_values(name, _Values.model_validate_json(content), sequence)
         except ValidationError as error:
             place = ".".join(map(str, (name, *error.errors()[0]["loc"])))
             raise WrongArrays(f"its {place} is not what a head saves") from None
 
 
-def _check_classes(head: str, plain: _Classes) -> None:
+def _check_classes(head: str, plain: _Classes, sequence: int) -> None:
     """Check that class codes are in range, and that counts are consistent."""
     n_classes, confusion, recent = len(plain.met), plain.confusion, plain.recent
     square = len(confusion) == n_classes and all(len(row) == n_classes for row in confusion)
@@ -103,6 +106,7 @@ def _check_classes(head: str, plain: _Classes) -> None:
     _require(plain.log_loss[1] <= judged, head, "log_loss", "counts more samples than were judged")
     met = all(sum(row) <= n for row, n in zip(confusion, plain.met, strict=True))
     _require(met, head, "met", "counts fewer samples than were judged")
+    _require(sum(plain.met) <= sequence, head, "met", _TOO_MANY)
     _check_recent(head, recent, judged)
     labels, guesses, *flags, losses = recent
     inside = all(code in range(n_classes) for code in (*labels, *guesses))
@@ -114,15 +118,16 @@ def _check_classes(head: str, plain: _Classes) -> None:
     pairs = Counter((int(a or 0), int(b or 0)) for a, b in zip(labels, guesses, strict=True))
     fewer = all(n <= confusion[label][guess] for (label, guess), n in pairs.items())
     _require(fewer, head, "recent", "has samples that confusion does not count")
-    _check_changes(head, plain.changes)
+    _check_changes(head, plain.changes, sequence)
 
 
-def _check_values(head: str, plain: _Values) -> None:
+def _check_values(head: str, plain: _Values, sequence: int) -> None:
     _require(plain.rules[0] >= plain.judged, head, "rules", "counts fewer samples than were judged")
+    _require(plain.rules[0] <= sequence, head, "rules", _TOO_MANY)
     _check_recent(head, plain.recent, plain.judged)
     whole = all(value is not None for column in plain.recent for value in column)
     _require(whole, head, "recent", "has numbers missing")
-    _check_changes(head, plain.changes)
+    _check_changes(head, plain.changes, sequence)
 
 
 def _check_recent(head: str, columns: Sequence[Sequence[Any]], judged: int) -> None:
@@ -130,9 +135,10 @@ def _check_recent(head: str, columns: Sequence[Sequence[Any]], judged: int) -> N
     _require(same, head, "recent", "does not hold the last judged samples")
 
 
-def _check_changes(head: str, changes: _Changes) -> None:
-    sizes, sums = changes.buckets
-    fits = len(sizes) == len(sums) and len(changes.found) <= changes.total
+def _check_changes(head: str, changes: _Changes, sequence: int) -> None:
+    blocks, (sizes, sums) = changes.blocks, changes.buckets
+    _require(changes.total <= blocks <= sequence, head, "changes", _TOO_MANY)
+    fits = len(sizes) == len(sums) and len(changes.found) <= changes.total and sum(sizes) <= blocks
     # Each block of a bucket has 64 losses, none above 1.
     fits = fits and all(total <= 64 * size for size, total in zip(sizes, sums, strict=True))
     _require(fits, head, "changes", "are inconsistent")

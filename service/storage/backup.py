@@ -1,7 +1,7 @@
 """Backups: copies of a data directory that a server may be writing.
 
 A backup is itself a data directory, with a manifest that is written last. It has the journal at one
-moment, and the states saved before that moment (`storage.backup`).
+moment, and the states saved before that moment.
 
 The copy starts over if it lacks a state that the journal needs: the server may have deleted the
 state meanwhile, or created or rolled back a model.
@@ -19,6 +19,7 @@ from typing import Any, NamedTuple
 
 from wolfstream.service.storage.data_directory import (
     DirectoryInUse,
+    check_exists,
     check_journal_end,
     high_water_path,
     journal_path,
@@ -138,8 +139,7 @@ def back_up(data: Path, to: Path, also: tuple[Path, ...] = ()) -> list[Reach]:
 
     Raises BackupError, StartupError, OSError.
     """
-    if not journal_path(data).exists():
-        raise BackupError(f"{data} is no data directory: it has no {journal_path(data).name}")
+    check_exists(data)
     check_empty(to)
     try:
         with owned(data):  # no server runs, so the journal's end must be intact

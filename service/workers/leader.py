@@ -8,7 +8,7 @@ from typing import Any
 
 from wolfstream.service.diagnostics.metrics import Histogram
 from wolfstream.service.engine.facade import Engine
-from wolfstream.service.engine.learn_request import Answer, LearnRequest
+from wolfstream.service.engine.queue_items import Answer, LearnRequest
 from wolfstream.service.errors import InDoubt, ModelBroken, Refusal, ServerFailed
 from wolfstream.service.model.live import Model
 from wolfstream.service.model.revision import Revision

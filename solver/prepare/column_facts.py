@@ -19,6 +19,7 @@ from wolfstream.solver.prepare.repeats import codes_of_numbers
 from wolfstream.solver.prepare.schema import RUN, Column, Columns, Schema, in_order
 from wolfstream.solver.prepare.table_rows import TableRows
 
+# Different values are counted in this many bits a column, of so many columns and first rows.
 BITS, COUNTED_COLUMNS, COUNTED_ROWS = 4096, 256, 10_000
 # An empty range has the largest number as its low end, and the least one as its high end.
 _LARGEST = float(np.finfo(np.float64).max)
@@ -75,9 +76,12 @@ class FactsView(NamedTuple):
             return "constant", "all values so far are the same"
         if column.reading.kind == "number" and distinct == 2 and self.range(j) == (0.0, 1.0):
             return "boolean", "all values are 0 or 1, or true or false"
-        if coded:
+        kind, why = column.reading.kind, column.reading.why
+        if coded and kind == "number":
             return "code", "numbers that come again and again: learned one by one, too"
-        return column.reading.kind, column.reading.why
+        if coded and kind == "number in text":
+            why += "; they come again and again: learned one by one, too"
+        return kind, why
 
     def distinct(self, j: int) -> int | None:
         """Return the approximate number of different values of column j; None if not known."""
@@ -104,8 +108,8 @@ class ColumnFacts:
         self._columns = Columns()
         # Indices of columns without values while the table settled, and of identifiers.
         self._late, self._identifiers = list[int](), list[int]()
-        # Slugs and columns of notices so far, each of which is given once.
-        self._told: set[tuple[str, str | None]] = set()
+        # Slugs and columns of the notices so far: each is given once.
+        self._notices_given: set[tuple[str, str | None]] = set()
 
     def take(self, table: TableRows) -> list[Notice]:
         """Include rows; return notices about them. table: the rows by the schema after them."""
@@ -178,13 +182,9 @@ class ColumnFacts:
         for k, j in enumerate(places):
             i = 0
             while j is not None and i < len(cells.numbers) and len(self._examples[k]) < EXAMPLES:
-                place, number = int(cells.text[i, j]), float(cells.numbers[i, j])
+                shown = _shown(cells, i, j)
                 i += 1
-                if place == NO_TEXT and math.isnan(number):
-                    continue
-                text = text_of(number) if place == NO_TEXT else cells.texts[place]
-                shown = _shortened(text)
-                if shown not in self._examples[k]:
+                if shown is not None and shown not in self._examples[k]:
                     self._examples[k] = (*self._examples[k], shown)
 
     def _notices(self, table: TableRows) -> list[Notice]:
@@ -193,21 +193,17 @@ class ColumnFacts:
         if not schema.settled:
             return []
         notices = list[Notice]()
-        if ("settled", None) not in self._told:
-            self._told.add(("settled", None))
+        if ("settled", None) not in self._notices_given:
+            self._notices_given.add(("settled", None))
             for column in schema.columns:
                 kind, why = column.reading.kind, column.reading.why
                 if kind in _SHOWN_KINDS and not column.reading.fixed:
-                    what = (
-                        "not learned as an identifier"
-                        if kind == "identifier"
-                        else f"read as {kind}"
-                    )
-                    notices.append(
-                        Notice("column-kind", column.name, f"{_quoted(column)} is {what}: {why}")
-                    )
+                    is_learned = kind != "identifier"
+                    what = f"read as {kind}" if is_learned else "not learned as an identifier"
+                    message = f"{_quoted(column)} is {what}: {why}"
+                    notices.append(Notice("column-kind", column.name, message))
         for column in table.columns[len(schema.columns) :]:
-            if self._tells("new-column", column.name):
+            if self._is_new("new-column", column.name):
                 message = (
                     f"{_quoted(column)} came after the first samples and is learned from here on"
                 )
@@ -217,7 +213,10 @@ class ColumnFacts:
         return notices
 
     def _revisions(self, table: TableRows, present: NDArray[np.bool_]) -> list[Notice]:
-        """Record and return columns that became another kind; present: (n, d) which are given."""
+        """Record columns that became another kind; return notices about them.
+
+        present: (n, d) which values are given.
+        """
         notices, plain = list[Notice](), table.read
         if not table.schema.settled:
             return notices
@@ -246,7 +245,7 @@ class ColumnFacts:
                 notices.append(Notice("column-changed", column.name, message))
         for k in self._identifiers:
             column = table.columns[k]
-            if self._repeats(k) and self._tells("identifier-repeats", column.name):
+            if self._repeats(k) and self._is_new("identifier-repeats", column.name):
                 message = (
                     f"{_quoted(column)} was taken for an identifier and is not learned, but its "
                     'values repeat; "prepare": {"columns": {NAME: "category"}} learns them'
@@ -281,16 +280,14 @@ class ColumnFacts:
 
     def _add_example(self, k: int, cells: Cells, j: int, wanted: NDArray[np.bool_]) -> None:
         """Add the last wanted value of column k to its examples."""
-        i = int(np.flatnonzero(wanted)[-1])
-        place = int(cells.text[i, j])
-        text = text_of(float(cells.numbers[i, j])) if place == NO_TEXT else cells.texts[place]
-        if len(self._examples[k]) < EXAMPLES:
-            self._examples[k] = (*self._examples[k], _shortened(text))
+        shown = _shown(cells, int(np.flatnonzero(wanted)[-1]), j)
+        if shown is not None and len(self._examples[k]) < EXAMPLES:
+            self._examples[k] = (*self._examples[k], shown)
 
     def _unread(self, table: TableRows) -> list[Notice]:
         notices = list[Notice]()
         for column, row, text in unread_values(table):
-            if self._tells("unread-value", column.name):
+            if self._is_new("unread-value", column.name):
                 message = (
                     f"{_quoted(column)} is a {column.reading.kind}; sample "
                     f"{self.rows + row + 1} has {text!r}, which is missing there and learned by "
@@ -299,10 +296,10 @@ class ColumnFacts:
                 notices.append(Notice("unread-value", column.name, message))
         return notices
 
-    def _tells(self, slug: str, column: str) -> bool:
-        """Return whether a notice is new; it is given once."""
-        new = (slug, column) not in self._told
-        self._told.add((slug, column))
+    def _is_new(self, slug: str, column: str) -> bool:
+        """Return whether a notice was not given before; it is given now."""
+        new = (slug, column) not in self._notices_given
+        self._notices_given.add((slug, column))
         return new
 
     def view(self) -> FactsView:
@@ -313,8 +310,8 @@ class ColumnFacts:
     def plain(self) -> dict[str, Any]:
         """Return the state without arrays, as plain data."""
         read = [[list(h) if isinstance(h, tuple) else h for h in how] for how in self._read]
-        told = sorted([slug, column or ""] for slug, column in self._told)
-        return {"rows": self.rows, "examples": self._examples, "read": read, "told": told}
+        given = sorted([slug, column or ""] for slug, column in self._notices_given)
+        return {"rows": self.rows, "examples": self._examples, "read": read, "told": given}
 
     def arrays(self) -> dict[str, NDArray[Any]]:
         """Return the arrays of the state."""
@@ -334,7 +331,7 @@ class ColumnFacts:
         self._read = tuple(
             tuple(tuple(h) if isinstance(h, list) else h for h in how) for how in plain["read"]
         )
-        self._told = {(slug, column or None) for slug, column in plain["told"]}
+        self._notices_given = {(slug, column or None) for slug, column in plain["told"]}
         names = ("columns_missing", "columns_low", "columns_high")
         self._missing, self._low, self._high = (np.array(arrays[n], np.float64) for n in names)
         bits = np.unpackbits(np.array(arrays["columns_bits"], np.uint8), axis=1)
@@ -366,6 +363,14 @@ def unread_values(table: TableRows) -> Iterator[tuple[Column, int, str]]:
 def _first(cells: Cells, rows: int) -> Cells:
     """Return at most the first `rows` rows, so that results do not depend on blocks."""
     return cells if len(cells.numbers) <= rows else cells.rows(0, rows)
+
+
+def _shown(cells: Cells, i: int, j: int) -> str | None:
+    """Return the value in row i and column j as an example; None if it is missing."""
+    place, number = int(cells.text[i, j]), float(cells.numbers[i, j])
+    if place != NO_TEXT:
+        return _shortened(cells.texts[place])
+    return None if math.isnan(number) else _shortened(text_of(number))
 
 
 def _shortened(text: str) -> str:

@@ -6,8 +6,7 @@ from pathlib import Path
 from typing import Any
 
 from tests.service.specs import read_papers_spec
-from wolfstream.service.engine.learn_request import LearnRequest
-from wolfstream.service.engine.queue_items import Item
+from wolfstream.service.engine.queue_items import Item, LearnRequest
 from wolfstream.service.engine.writer import Writer
 from wolfstream.service.model.live import Model
 from wolfstream.service.samples.validation import Samples
@@ -58,6 +57,7 @@ class Bench:
 
     def snapshot(self, model: Model) -> int:
         """Save one, and wait until it is on disk; its sequence."""
+        self.writer.snapshots.finish(wait=True)  # one may be due already: learning also compiles
         sequence, saving = self.writer.snapshots.start(model)
         saving.result()
         self.writer.snapshots.finish()

@@ -22,7 +22,7 @@ from wolfstream.service.access.key_ring import Grant
 from wolfstream.service.calls.samples import BODIES
 from wolfstream.service.calls.table import CALLS, Call
 from wolfstream.service.engine.idempotency import frame_key
-from wolfstream.service.engine.learn_request import Answer
+from wolfstream.service.engine.queue_items import Answer
 from wolfstream.service.engine.serving import ServingEngine
 from wolfstream.service.errors import (
     Invalid,

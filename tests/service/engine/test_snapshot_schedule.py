@@ -137,7 +137,7 @@ def test_a_log_is_kept_for_a_challenger_that_is_not_loaded(
 
 
 def test_a_full_log_is_replaced_once_its_challenger_has_a_snapshot_too(server: Server) -> None:
-    below, _ = server.writer.follow("below", server.a, SPEC, "empty")
+    below, _ = server.writer.challengers.make("below", server.a, SPEC, "empty")
     fill(server)
     assert sequences(server.memory, server.a) == [10, 10]
     with server.writer.challengers.paused([below]):

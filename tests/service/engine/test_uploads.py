@@ -185,6 +185,47 @@ def test_any_value_of_the_plain_part_may_be_strange(name: str):
             is_refused_or_taken(state, path, value)
 
 
+# A count that first use alone does not bring to the largest that a file may have.
+NEARLY_TOO_MANY, LEFT = 2**53 - 150, 160
+
+
+def learns_and_is_taken_again(state: State, samples: Samples, head: HeadName) -> bool:
+    """Whether a state is taken; then it has learned some more and was taken once again."""
+    try:
+        learner = made(state)
+    except UnusableState:
+        return False
+    rows = rows_between(samples.X, 0, 80)
+    for _ in range(LEFT // 80):
+        learner.absorb(head, Samples(rows, samples.y[:80]))
+    made(State(*learner.state()))
+    return True
+
+
+@pytest.mark.parametrize(
+    ("name", "samples", "head"),
+    [
+        ("default", three_classes(150), "working_set"),
+        ("numbers", curve(150), "asset"),
+        ("a set of numbers", curve(150), "working_set"),
+    ],
+)
+def test_a_model_of_a_file_with_huge_counts_can_be_uploaded_again(
+    name: str, samples: Samples, head: HeadName
+) -> None:
+    _, state = MODELS[name]
+    for path in leaves(state.plain):
+        value = state.plain
+        for key in path:
+            value = value[key]
+        if type(value) is int and path[0] != "spec":
+            plain = changed(state.plain, path, NEARLY_TOO_MANY)
+            try:
+                learns_and_is_taken_again(State(plain, state.arrays), samples, head)
+            except UnusableState as error:
+                raise AssertionError(f"{path}: {error}") from error
+
+
 def others(array: NDArray[Any]) -> Iterator[NDArray[Any]]:
     """Arrays of other shapes and types, and integers elsewhere."""
     yield array[:-1]

@@ -189,7 +189,7 @@ class TestThreads:
         self, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
     ) -> None:
         monkeypatch.setattr("wolfstream.service.engine.writer_thread._ASIDE_SECONDS", 0.0005)
-        monkeypatch.setattr("wolfstream.service.engine.expected_time.PART_SAMPLES", 20)
+        monkeypatch.setattr("wolfstream.service.engine.blocks.PART_SAMPLES", 20)
         said = dict[str, Any]()
 
         async def send(engine: Engine, model: Model, seed: int) -> None:

@@ -1,20 +1,30 @@
-"""Standby: a replica's copy of a model that another replica leads, kept ready to be led here."""
+"""Takeover: how a replica of a fleet comes to lead a model that another one led.
+
+A standby is a copy of the model that learns the other replica's log as it grows, so that little of
+it is left to read when the model is to be led here.
+
+A challenger has no standby. It starts with its newest snapshot or rollback and, once it is led,
+learns the rest from its champion's log, as after a restart.
+
+Replicas compute with one thread, so nothing here sets the number of threads.
+"""
 
 import logging
+from itertools import chain
+from typing import NamedTuple
 
-from wolfstream.service.engine.challenger_takeover import products_as_set
 from wolfstream.service.engine.recovery import (
     bring_back,
     check_complete,
     note_beginning,
     note_faults,
 )
-from wolfstream.service.engine.replay import replay
+from wolfstream.service.engine.replay import replay, unshared
 from wolfstream.service.errors import NotLeader, NotReady, StartupError, StorageFailed
 from wolfstream.service.model.learner import Learner
 from wolfstream.service.model.live import Model
 from wolfstream.service.spec.stored import read_stored_spec
-from wolfstream.service.storage.entries import CatalogueEntry, KeyedRequest, next_term
+from wolfstream.service.storage.entries import CatalogueEntry, Entry, KeyedRequest, next_term
 from wolfstream.service.storage.interfaces import Storage
 from wolfstream.service.storage.journal import LogDeleted
 from wolfstream.service.storage.log import LogGap, LogReader
@@ -22,7 +32,8 @@ from wolfstream.service.storage.term import Term, UnownedLog
 
 logger = logging.getLogger(__name__)
 
-# The log may grow while the rest of it is read; after this many attempts the leader may keep it.
+# The log may grow while the rest of it is read, by a leader that has not noticed its replacement
+# yet. After this many attempts the leader may keep it.
 _ATTEMPTS = 5
 # If the samples before the newest snapshot would take this long to learn, the snapshot is loaded
 # instead, which takes about 0.05 s.
@@ -123,7 +134,7 @@ class Standby:
                 self.learner,
                 log,
                 self._storage,
-                products_as_set,
+                unshared,
                 may_be_purged=may_be_purged,
             )
         except LogGap:
@@ -135,7 +146,7 @@ class Standby:
 
     def _replay(self, log: LogReader) -> list[KeyedRequest]:
         """Learn what comes next in the log; return requests whose answers it lacks, answered."""
-        blocks = replay(self.learner, log, products_as_set, may_begin=self._may_begin)
+        blocks = replay(self.learner, log, unshared, may_begin=self._may_begin)
         return [request for block in blocks for request in block]
 
     def _may_begin(self, _: int) -> bool:
@@ -194,3 +205,56 @@ class Standby:
         except StartupError as error:
             self.learner.model.broken = str(error)
             logger.error("model broken, log incomplete: model=%s error=%s", self.entry.name, error)
+
+
+class ChallengerTerm(NamedTuple):
+    """A challenger whose term has begun.
+
+    Attributes:
+        learner: restored from its snapshot or rollback.
+        term: of its own log.
+        entries: of its own log, not applied yet.
+    """
+
+    learner: Learner
+    term: Term
+    entries: list[Entry]
+
+
+def take_over(entry: CatalogueEntry, storage: Storage) -> ChallengerTerm:
+    """Restore a challenger and begin a term of its log. It is broken if it cannot be read.
+
+    entry: of the challenger in the catalogue.
+
+    Raises NotLeader, StorageFailed, StartupError, OSError.
+    """
+    spec = read_stored_spec(entry.spec)
+    for attempt in range(_ATTEMPTS):
+        log = storage.journal.reader(entry.number)
+        n_rollbacks = log.n_rollbacks
+        learner = Learner(Model(entry.number, entry.name, spec), entry.epoch)
+        try:
+            bring_back(
+                learner,
+                log,
+                storage,
+                unshared,
+                entry.follows,
+                may_be_purged=attempt < _ATTEMPTS - 1,
+            )
+        except LogGap:
+            continue  # records were purged since the log was read
+        blocks = log.blocks(learner.sequence)
+        entries = [] if learner.model.broken else list(chain.from_iterable(blocks))
+        if log.n_rollbacks != n_rollbacks:
+            continue  # a rollback has replaced the state that was restored
+        epoch = next_term(log.epoch_since(0) or learner.epoch)
+        try:
+            term = log.begin_term(learner.sequence, epoch)
+        except LogDeleted:
+            raise
+        except NotLeader:
+            continue  # the log has grown
+        learner.epoch = epoch
+        return ChallengerTerm(learner, term, entries)
+    raise NotLeader(f"the log of model {entry.name!r} goes on; try again")
