@@ -38,7 +38,7 @@ from wolfstream.service.fleet import (
 from wolfstream.service.fleet.streams import make_streams, shares_stream
 from wolfstream.service.storage import entries
 from wolfstream.service.storage.entries import CatalogueEntry, Entry, KeyedRequest, Rollback
-from wolfstream.service.storage.journal import Unfinished
+from wolfstream.service.storage.interfaces import Unfinished
 from wolfstream.service.storage.log import LogReader
 from wolfstream.service.storage.snapshot_format import DamagedSnapshot, State, encode_state
 from wolfstream.service.storage.term import Part, Term, TermState
