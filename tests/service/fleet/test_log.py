@@ -22,7 +22,7 @@ if MISSING:
 
 from wolfstream.service.fleet import (
     batches,
-    commits_under_way,
+    jetstream_journal,
     jetstream_log,
     jetstream_term,
     subject_messages,
@@ -173,7 +173,7 @@ def told(log: LogReader, after: int = 0) -> list[int]:
 
 def be_patient(monkeypatch: pytest.MonkeyPatch, seconds: float) -> None:
     """Send commits again for so long."""
-    for module in (commits_under_way, jetstream_log, jetstream_term):
+    for module in (jetstream_journal, jetstream_log, jetstream_term):
         monkeypatch.setattr(module, "RETRY_SECONDS", seconds)
 
 
