@@ -146,7 +146,7 @@ class Challengers:
         because the process has only one such number. Raises UnknownModel.
         """
         challenger = self._challenger(model)
-        self._snapshots.note_if_due(challenger.learner)
+        self._snapshots.schedule_if_due(challenger.learner)
         blocks = self._next_blocks(challenger)
         threads = self._settings.threads
         while blocks and blocks[0].entries[0].threads != threads:
@@ -179,7 +179,7 @@ class Challengers:
                     self._learn(learner, block)
         self._models.usable(model)
 
-    def keep(self, champion: Model) -> None:
+    def save_followers(self, champion: Model) -> None:
         """Save the states of a model's challengers before the model is deleted.
 
         A broken one keeps its last snapshot. Raises SnapshotFailed, after which some may be saved.

@@ -104,7 +104,7 @@ class Engine(Intake):
         self.ready.add_done_callback(lambda _: self._open())
 
     def _open(self) -> None:
-        self.readiness.settle()
+        self.readiness.wake()
         for model in self._writer.models.all():
             if model.champion is not None and not self.ready.exception():
                 self._followers.start(model)
@@ -149,7 +149,7 @@ class Engine(Intake):
         self._phase.end(phase)
         self.refits.ask_to_stop()
         self._warm_up.stop()
-        self.readiness.settle()
+        self.readiness.wake()
 
     @property
     def failed(self) -> bool:

@@ -17,8 +17,8 @@ from contextlib import asynccontextmanager
 from typing import Any, Protocol, TypeVar
 
 from wolfstream.service.engine.challengers import Challengers
+from wolfstream.service.engine.idempotency_keys import IdempotencyKeys
 from wolfstream.service.engine.live_models import LiveModels
-from wolfstream.service.engine.remembered_keys import RememberedKeys
 from wolfstream.service.engine.takeover import ChallengerTerm, Standby, take_over
 from wolfstream.service.errors import NotLeader, NotReady, StartupError, StorageFailed
 from wolfstream.service.model.live import Model
@@ -70,7 +70,7 @@ class Leadership:
         self,
         storage: Storage,
         models: LiveModels,
-        keys: RememberedKeys,
+        keys: IdempotencyKeys,
         challengers: Challengers,
         in_order: RunInOrder,
         begin_to_follow: Callable[[Model], None],

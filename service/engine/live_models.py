@@ -9,8 +9,8 @@ import logging
 from collections.abc import Callable, Collection, Iterable, Iterator
 from contextlib import contextmanager
 
+from wolfstream.service.engine.idempotency_keys import IdempotencyKeys
 from wolfstream.service.engine.recovery_order import Room, recover
-from wolfstream.service.engine.remembered_keys import RememberedKeys
 from wolfstream.service.errors import ModelBroken, NotLeader, StorageFailed, UnknownModel
 from wolfstream.service.model.learner import Learner
 from wolfstream.service.model.live import Model
@@ -31,7 +31,7 @@ class LiveModels:
         recovering: name -> model that is being recovered and not yet in `all`.
     """
 
-    def __init__(self, storage: Storage, keys: RememberedKeys, memory: ModelMemory) -> None:
+    def __init__(self, storage: Storage, keys: IdempotencyKeys, memory: ModelMemory) -> None:
         self._storage, self.memory = storage, memory
         self._keys = keys
         self._learners: dict[str, Learner] = {}
@@ -87,7 +87,7 @@ class LiveModels:
         """
         n_models = len(self._storage.catalogue.models())
         report(f"recovering: 0 of {n_models} models done" if n_models else "recovering")
-        for learner, term in recover(self._storage, use_threads, room, self._note_begun):
+        for learner, term in recover(self._storage, use_threads, room, self._register_recovering):
             self.register(learner.model.name, learner, term)
             del self.recovering[learner.model.name]
             report(f"recovering: {len(self)} of {n_models} models done")
@@ -96,16 +96,15 @@ class LiveModels:
             self._keys.load(self._terms[model].log)
         self._storage.snapshots.set_others_aside({model.id for model in self.all()})
 
-    def _note_begun(self, model: Model) -> None:
+    def _register_recovering(self, model: Model) -> None:
         self.recovering[model.name] = model
 
     def _recover_followers(self) -> None:
         """Let challengers follow their champions again; those of a model that is gone are free."""
         for entry in self._storage.catalogue.models():
-            learner, champion = self._learners[entry.name], self.with_id(entry.follows or 0)
-            if champion is None:
-                continue
-            _follow_again(learner, champion)
+            champion = self.with_id(entry.follows or 0)
+            if champion is not None:
+                _follow_again(self._learners[entry.name], champion)
 
     def adopt_follower(self, learner: Learner, term: Term, champion: Model) -> None:
         """Learn for a challenger of a fleet from now on, under its term.
@@ -127,10 +126,10 @@ class LiveModels:
         self._released.discard(learner.model.name)
         self.register(learner.model.name, learner, term)
         if term.over:  # it ended before `register` could ask to be told
-            self._note_end(term)
+            self._end_model(term)
             raise term.not_leader()
 
-    def _note_end(self, term: Term) -> None:
+    def _end_model(self, term: Term) -> None:
         """Let nothing begin for the model of a term that is over; on any thread.
 
         The same holds for its challengers: they learn where it does.
@@ -182,7 +181,7 @@ class LiveModels:
         return name in self._released
 
     def forget_released(self, name: str) -> None:
-        """Note that a model that was learned here exists no more."""
+        """Forget that a model was learned here, because it exists no more."""
         self._released.discard(name)
 
     def is_being_made(self, name: str) -> bool:
@@ -203,7 +202,7 @@ class LiveModels:
         self._learners[name], self._terms[learner.model] = learner, term
         self._by_id[learner.model.id] = learner.model
         self.memory.note(learner.model, learner.n_bytes)
-        term.on_end, term.on_doubt = self._note_end, self._doubtful.add
+        term.on_end, term.on_doubt = self._end_model, self._doubtful.add
         self._keys.read_from(term.log)
         self.changes += 1
 
@@ -236,9 +235,9 @@ class LiveModels:
         try:
             self._storage.catalogue.delete(term)
         except StorageFailed:
-            term.on_end = self._note_end
+            term.on_end = self._end_model
             if term.over:
-                self._note_end(term)
+                self._end_model(term)
             raise
         self._remove(model)
         try:

@@ -57,7 +57,7 @@ class Orders:
         self._writer, self._queue = writer, queue
         self._phase, self._readiness = phase, readiness
         self._begin_to_follow = begin_to_follow
-        self.refits = Refits(self._take_window, self._keep_fit, settings.refits)
+        self.refits = Refits(self._take_window, self._serve_fit, settings.refits)
 
     async def create(self, name: str, spec: ModelSpec) -> tuple[Model, bool]:
         """Return a model of this name and spec, and whether it is new.
@@ -214,7 +214,7 @@ class Orders:
     async def _take_window(self, model: Model) -> Window:
         return await self.in_order(model, lambda: self._writer.window(model), samples=0)
 
-    async def _keep_fit(self, model: Model, window: Window, fit: Fit) -> dict[str, Any]:
+    async def _serve_fit(self, model: Model, window: Window, fit: Fit) -> dict[str, Any]:
         return await self.in_order(
-            model, lambda: self._writer.keep_fit(model, window, fit), samples=0
+            model, lambda: self._writer.serve_fit(model, window, fit), samples=0
         )

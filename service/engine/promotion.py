@@ -13,9 +13,9 @@ from typing import Any
 from wolfstream.service.engine.broken import mark_broken
 from wolfstream.service.engine.challengers import Challengers
 from wolfstream.service.engine.history import History
+from wolfstream.service.engine.idempotency_keys import IdempotencyKeys
 from wolfstream.service.engine.live_models import LiveModels
 from wolfstream.service.engine.model_files import ModelFileError, fill_model, spec_in
-from wolfstream.service.engine.remembered_keys import RememberedKeys
 from wolfstream.service.engine.snapshot_schedule import SnapshotSchedule
 from wolfstream.service.engine.uploads import WAITING_ROWS, without_history
 from wolfstream.service.engine.writer_role import Products
@@ -42,7 +42,7 @@ class Promotion:
         challengers: Challengers,
         history: History,
         snapshots: SnapshotSchedule,
-        keys: RememberedKeys,
+        keys: IdempotencyKeys,
         aside: Products,
     ) -> None:
         self._journal, self._models, self._challengers = journal, models, challengers

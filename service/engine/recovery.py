@@ -134,7 +134,7 @@ def bring_back(
         finally:  # not before: answers to entries of an earlier epoch have the snapshot's
             learner.epoch = epoch or learner.epoch
     if log.faults:
-        note_faults(model, log)
+        stop_faulty(model, log)
     if not model.broken:  # nothing that ended a process is left to replay
         replays.end(model.id)
         for sequence in (*skipped.damaged, *skipped.foreign):
@@ -142,8 +142,8 @@ def bring_back(
     return requests
 
 
-def note_faults(model: Model, log: LogReader) -> None:
-    """Mark a model broken because its log contains something impossible."""
+def stop_faulty(model: Model, log: LogReader) -> None:
+    """Mark a model broken whose log contains something impossible."""
     model.log_faults = list(log.faults)
     model.broken = (
         f"the {log.name} has impossible records: {'; '.join(log.faults)}. The model learns nothing "
@@ -239,7 +239,7 @@ def restore_newest(
             else:
                 skipped.damaged.append(sequence)
             continue
-        _note_origin(model, sequence, state)
+        _warn_of_other_origin(model, sequence, state)
         learner.publish()  # for `engine.restored_models`, while the log is replayed
         model.note_snapshot(sequence, snapshots.written(model.id, sequence))
         return skipped
@@ -294,7 +294,7 @@ def check_creation(learner: Learner, state: State, name: str) -> None:
         raise _ForeignSnapshot(name, "belongs to another model, which had the same number")
 
 
-def note_beginning(learner: Learner, spec: Any) -> None:
+def warn_of_other_numerics(learner: Learner, spec: Any) -> None:
     """Warn of a model without a snapshot that was learned with other numerics.
 
     All of it is replayed, so what it learned may have other bits now.
@@ -310,7 +310,7 @@ def note_beginning(learner: Learner, spec: Any) -> None:
         logger.warning("predictions may differ: model=%s reason=%s", model.name, model.notice)
 
 
-def _note_origin(model: Model, sequence: int, state: State) -> None:
+def _warn_of_other_origin(model: Model, sequence: int, state: State) -> None:
     """Warn if a replay after this snapshot may give other bits than those acknowledged."""
     changed = difference(state.plain.get("made"))
     if changed:

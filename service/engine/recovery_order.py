@@ -14,7 +14,7 @@ from concurrent.futures import FIRST_COMPLETED, Future, ThreadPoolExecutor, wait
 from contextlib import contextmanager, suppress
 from typing import NamedTuple
 
-from wolfstream.service.engine.recovery import note_beginning, recover_model
+from wolfstream.service.engine.recovery import recover_model, warn_of_other_numerics
 from wolfstream.service.errors import Invalid, StartupError
 from wolfstream.service.model.learner import Learner
 from wolfstream.service.model.live import Model
@@ -137,7 +137,7 @@ def _recover(
         if job.is_followed:
             learner.record_losses()
         recovered = recover_model(learner, storage, shared.computing, job.champion, is_scarce)
-        note_beginning(learner, spec)
+        warn_of_other_numerics(learner, spec)
         return recovered
 
 

@@ -2,7 +2,7 @@
 
     queued -> take the window (writer) -> solve (worker) -> append + fsync, absorb, publish (writer)
 
-One worker thread solves one refit at a time. The writer's thread serves its fit (`keep_fit`);
+One worker thread solves one refit at a time. The writer's thread serves its fit (`serve_fit`);
 everything else here runs on the event loop. Jobs end with the process. The fit of a finished job
 does not: it is in the model's log.
 """
@@ -29,7 +29,7 @@ from wolfstream.service.storage.entries import Entry
 logger = logging.getLogger(__name__)
 
 # How many jobs of a model can be looked up.
-KEPT = 16
+MAX_JOBS = 16
 
 
 class Job:
@@ -77,17 +77,17 @@ class Job:
         self._stopped = why
 
     def begin(self) -> None:
-        """Note that the job is running now. Raises RefitStopped."""
+        """Mark the job as running. Raises RefitStopped."""
         self._check_stop()
         self.status, self._began = "running", time.monotonic()
 
     def observe(self, progress: Progress) -> None:
-        """Note the solver's progress. Raises RefitStopped, which ends the solver."""
+        """Record the solver's progress. Raises RefitStopped, which ends the solver."""
         self._check_stop()
         self.progress = progress
 
     def end(self, error: Refusal | None) -> None:
-        """Note that the job is done, or has failed with an error."""
+        """Mark the job as done, or as failed with an error."""
         self.error = error
         self.status = "failed" if error else "done"
         self._ended = time.monotonic()
@@ -102,7 +102,7 @@ class Refits:
 
     Args:
         take: returns a model's present window; waits for the writer.
-        keep: makes a window's fit part of its model, unless that was rolled back meanwhile, and
+        serve: makes a window's fit part of its model, unless that was rolled back meanwhile, and
             returns the fit's description; waits for the writer.
         waiting: bound on the number of queued jobs.
 
@@ -113,11 +113,11 @@ class Refits:
     def __init__(
         self,
         take: Callable[[Model], Awaitable[Window]],
-        keep: Callable[[Model, Window, Fit], Awaitable[dict[str, Any]]],
+        serve: Callable[[Model, Window, Fit], Awaitable[dict[str, Any]]],
         waiting: int,
     ) -> None:
         self._take = take
-        self._keep = keep
+        self._serve = serve
         self._waiting = waiting
         # The last jobs of each model, oldest first; only the last one may be active.
         self._jobs: dict[Model, list[Job]] = {}
@@ -136,7 +136,7 @@ class Refits:
         if queued >= self._waiting:
             raise JobsFull(f"{queued} refits wait, at most {self._waiting} may; try again")
         job = Job(model)
-        self._jobs[model] = [*jobs[1 - KEPT :], job]
+        self._jobs[model] = [*jobs[1 - MAX_JOBS :], job]
         task = asyncio.create_task(self._run(job))
         self._tasks.add(task)
         task.add_done_callback(self._tasks.discard)
@@ -157,7 +157,7 @@ class Refits:
             if job.id == job_id:
                 return job
         raise UnknownJob(
-            f"model {model.name!r} has no job {job_id[:40]!r}: the last {KEPT} are remembered, "
+            f"model {model.name!r} has no job {job_id[:40]!r}: the last {MAX_JOBS} are remembered, "
             "until the server stops; the model's description says which fit it serves"
         )
 
@@ -203,10 +203,10 @@ class Refits:
         job.sequence, job.epoch, job.samples = window.sequence, window.epoch, len(window.y)
         solving = self._worker.submit(fit_window, window, job.id, job.observe)
         fit = await asyncio.wrap_future(solving)
-        job.result = await self._keep(job.model, window, fit)
+        job.result = await self._serve(job.model, window, fit)
 
 
-def keep_fit(
+def serve_fit(
     learner: Learner,
     commits: Commits,
     aside: Products,

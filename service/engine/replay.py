@@ -15,7 +15,7 @@ from wolfstream.service.engine.absorb import (
     remember,
 )
 from wolfstream.service.engine.broken import error_text
-from wolfstream.service.engine.remembered_keys import answered
+from wolfstream.service.engine.idempotency_keys import answered
 from wolfstream.service.errors import StartupError
 from wolfstream.service.heads.fit import fit_from_record
 from wolfstream.service.model.learner import Learner

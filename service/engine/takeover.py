@@ -16,8 +16,8 @@ from typing import NamedTuple
 from wolfstream.service.engine.recovery import (
     bring_back,
     check_complete,
-    note_beginning,
-    note_faults,
+    stop_faulty,
+    warn_of_other_numerics,
 )
 from wolfstream.service.engine.replay import replay, unshared
 from wolfstream.service.errors import NotLeader, NotReady, StartupError, StorageFailed
@@ -61,7 +61,7 @@ class Standby:
         self._n_rollbacks = 0  # of the log, when the learner was filled
         self._begun = False  # whether the learner is a state of the log, and may go on in it
         learner = Learner(Model(self.entry.number, self.entry.name, spec), self.entry.epoch)
-        self._keep_losses(learner)
+        self._record_losses(learner)
         return learner
 
     @property
@@ -70,7 +70,7 @@ class Standby:
         learned = self.learner.sequence
         return learned, learned if self._log is None else max(learned, self._log.end())
 
-    def _keep_losses(self, learner: Learner) -> None:
+    def _record_losses(self, learner: Learner) -> None:
         """Let the model record what its challengers compare themselves with, if it has any."""
         if self._storage.catalogue.is_followed(self.entry.number):
             learner.record_losses()
@@ -82,12 +82,12 @@ class Standby:
         stops.
         """
         if self._log is not None and self._begun and not self.learner.model.broken:
-            self._keep_losses(self.learner)
+            self._record_losses(self.learner)
             try:
                 self._log.read_on()
                 skips = self._has_snapshot_ahead(self._log)
                 if not skips:
-                    self._note(self._log, self._replay(self._log))
+                    self._store_answers(self._log, self._replay(self._log))
             except StartupError as error:  # the leader has purged what was not read yet
                 logger.info(
                     "standby reads its snapshot again: model=%s error=%s", self.entry.name, error
@@ -139,8 +139,8 @@ class Standby:
         except LogGap:
             self._begun = False
             return
-        note_beginning(self.learner, self.entry.spec)
-        self._note(log, keys)
+        warn_of_other_numerics(self.learner, self.entry.spec)
+        self._store_answers(log, keys)
         self._begun = log.n_rollbacks == self._n_rollbacks
 
     def _replay(self, log: LogReader) -> list[KeyedRequest]:
@@ -163,7 +163,7 @@ class Standby:
         learner = self.learner
         for _ in range(_ATTEMPTS):
             if log.faults:
-                note_faults(learner.model, log)
+                stop_faulty(learner.model, log)
             epoch = next_term(log.epoch_since(0) or learner.epoch)
             # The log of a broken model goes on after what was learned.
             end = log.end() if learner.model.broken else 0
@@ -173,7 +173,7 @@ class Standby:
                 raise
             except NotLeader:
                 log.read_on()
-                self._note(log, self._replay(log))
+                self._store_answers(log, self._replay(log))
                 if log.n_rollbacks != self._n_rollbacks:
                     self._begun = False
                     break
@@ -191,8 +191,8 @@ class Standby:
         sequences = [row.sequence for row in unanswered if row.sequence in self._answered]
         return [self._answered[sequence] for sequence in sequences]
 
-    def _note(self, log: LogReader, requests: list[KeyedRequest]) -> None:
-        """Keep answers of a replay, and forget those that the log has by now."""
+    def _store_answers(self, log: LogReader, requests: list[KeyedRequest]) -> None:
+        """Store answers of a replay, and forget those that the log has by now."""
         self._answered |= {row.sequence: row for row in requests}
         if self._answered:
             self._answered = {row.sequence: row for row in self.answered(log)}

@@ -108,7 +108,7 @@ class Turns:
         models: the models that are learned here.
         metrics: counts and durations.
         role: of the writer; a turn steps aside from it while it computes.
-        keep_answer: called with a request and its answer, to keep it under the request's key.
+        store_answer: called with a request and its answer, to keep it under the request's key.
         short: the expected seconds of a turn, up to which it is short.
     """
 
@@ -117,11 +117,11 @@ class Turns:
         models: LiveModels,
         metrics: Metrics,
         role: WriterRole,
-        keep_answer: Callable[[AdmittedRequest, dict[str, object]], None],
+        store_answer: Callable[[AdmittedRequest, dict[str, object]], None],
         short: float = SHORT_SECONDS,
     ) -> None:
         self._models, self._metrics, self._role = models, metrics, role
-        self._keep_answer, self._short_seconds = keep_answer, short
+        self._store_answer, self._short_seconds = store_answer, short
         self._waiting: dict[Model, Work] = {}
         # Heaps of works by `had`. A work that is not in `_waiting` any more was given up.
         self._short, self._long = list[Work](), list[Work]()
@@ -274,7 +274,7 @@ class Turns:
             assert isinstance(request, LabelRequest)
             count_unlearned(request, item.outcomes)
             return request.waiter, self._labels_answer(work, item.outcomes, answer)
-        self._keep_answer(item, answer)
+        self._store_answer(item, answer)
         return request.waiter, answer
 
     def _labels_answer(

@@ -59,12 +59,12 @@ class UnfinishedCommits:
         others = {model.id for model in admission.models}
         for term, error in failures.items():
             if isinstance(error, Unfinished):
-                self._parts[term] = admission.of({term.model}), duplicates
+                self._parts[term] = admission.part_for({term.model}), duplicates
                 others.discard(term.model)
         reasons = {term.model: error for term, error in failures.items()}
         if len(others) == len(admission.models):
             return CommitOutcome(admission, duplicates, reasons)
-        rest = admission.of(others)._replace(refused=admission.refused)
+        rest = admission.part_for(others)._replace(refused=admission.refused)
         return CommitOutcome(rest, duplicates, reasons)
 
     def take(self, seconds: float) -> Iterator[CommitOutcome]:

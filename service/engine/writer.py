@@ -20,6 +20,7 @@ from wolfstream.service.engine.challengers import Challengers
 from wolfstream.service.engine.commits import Commits
 from wolfstream.service.engine.group_learning import Acknowledge, GroupLearning
 from wolfstream.service.engine.history import History
+from wolfstream.service.engine.idempotency_keys import IdempotencyKeys
 from wolfstream.service.engine.leading import Leadership, RunInOrder
 from wolfstream.service.engine.live_models import LiveModels
 from wolfstream.service.engine.model_files import LoadedModel
@@ -27,8 +28,7 @@ from wolfstream.service.engine.new_models import NewModels
 from wolfstream.service.engine.promotion import Promotion
 from wolfstream.service.engine.queue_items import GroupRequest, Item, Order, Reply, Waiter
 from wolfstream.service.engine.recovery_order import MemoryLeft, Room
-from wolfstream.service.engine.refits import keep_fit
-from wolfstream.service.engine.remembered_keys import RememberedKeys
+from wolfstream.service.engine.refits import serve_fit
 from wolfstream.service.engine.snapshot_schedule import SnapshotSchedule
 from wolfstream.service.engine.turns import SHORT_SECONDS
 from wolfstream.service.engine.uploads import filled
@@ -76,7 +76,7 @@ class Writer:
         self.catalogue = storage.catalogue
         self._settings = settings
         self._deliver = acknowledge
-        self._keys = RememberedKeys(settings.idempotency_keys, settings.idempotency_bytes)
+        self._keys = IdempotencyKeys(settings.idempotency_keys, settings.idempotency_bytes)
         self._threads, self.role = Threads(), WriterRole()
         self._stops_learning = False  # from the next step on
         self.metrics = Metrics()
@@ -152,7 +152,8 @@ class Writer:
         if threads == self._settings.threads:
             yield
             return
-        with self.challengers.all_paused(), self.role.alone():
+        with self.challengers.all_paused():
+            self.role.wait_until_alone()
             self._threads.use(threads)
             try:
                 yield
@@ -195,7 +196,7 @@ class Writer:
         until no model is `busy`.
         """
         with self._step():
-            self._learning.settle()
+            self._learning.resolve()
             learning: list[GroupRequest] = []
             for item in group:
                 if isinstance(item, Order):
@@ -298,16 +299,16 @@ class Writer:
         """
         followers = self.challengers.followers(model)
         with self.challengers.paused(followers):
-            self.challengers.keep(model)
+            self.challengers.save_followers(model)
             self.models.delete(model)
             self.challengers.free(model)
         self.challengers.forget(model)
 
-    def keep_fit(self, model: Model, window: Window, fit: Fit) -> dict[str, Any]:
-        """Serve a window's fit from now on; see `refits.keep_fit`."""
+    def serve_fit(self, model: Model, window: Window, fit: Fit) -> dict[str, Any]:
+        """Serve a window's fit from now on; see `refits.serve_fit`."""
         learner = self.models.usable(model)
-        keep_fit(learner, self._commits, self._aside, self._settings.threads, window, fit)
-        self._learning.snapshot_if_due(model)
+        serve_fit(learner, self._commits, self._aside, self._settings.threads, window, fit)
+        self._learning.schedule_snapshot_if_due(model)
         return fit.plain
 
     def _execute(self, order: Order) -> None:

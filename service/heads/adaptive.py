@@ -34,7 +34,7 @@ from wolfstream.solver.adaptive.gradients import Gradient
 from wolfstream.solver.adaptive.ridge import CHUNK
 from wolfstream.solver.adaptive.settings import FOREVER, Pins
 from wolfstream.solver.adaptive.standing import Standing
-from wolfstream.solver.adaptive.texts import TextLearners
+from wolfstream.solver.adaptive.texts import TextLearners, text_scores
 from wolfstream.solver.arrays import Float64Array
 from wolfstream.solver.prepare.named_rows import Rows
 from wolfstream.solver.prepare.row_form import Preparing
@@ -196,6 +196,7 @@ def _exercise_texts(spec: ModelSpec, sparse: bool) -> None:
         one_row = np.ones((1, 1))
         learners = TextLearners((1.0,), 1, regression=spec.task == "regression")
         learners.absorb(one_row, one_row, np.ones(1))
+        text_scores(learners.view(), one_row)
 
 
 def _exercise_trees(spec: ModelSpec, sparse: bool) -> None:

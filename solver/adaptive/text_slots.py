@@ -54,6 +54,7 @@ def entries(codes: Float64Array, count: int) -> tuple[NDArray[np.int64], Float64
     codes: (n, texts), NaN where a text is missing.
     count: number of slots, a power of two.
     """
+    codes = np.ascontiguousarray(codes)
     missing = np.isnan(codes)
     columns, crossed = _extent(codes, missing)
     crossed = min(crossed, CROSSED)

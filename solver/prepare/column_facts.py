@@ -12,6 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from wolfstream.solver.arrays import Float64Array
+from wolfstream.solver.compiled import compiled, larger, smaller
 from wolfstream.solver.prepare.cells import NO_TEXT, Cells, code_of, text_of
 from wolfstream.solver.prepare.columns import LARGEST_CODE
 from wolfstream.solver.prepare.kinds.judging import EMPTY, judge
@@ -85,10 +86,14 @@ class FactsView(NamedTuple):
 
     def distinct(self, j: int) -> int | None:
         """Return the approximate number of different values of column j; None if not known."""
-        filled = int(self.filled[j])
-        if j >= COUNTED_COLUMNS or filled > _MOST_FILLED * BITS:
-            return None
-        return round(-BITS * math.log(1.0 - filled / BITS))
+        return None if j >= COUNTED_COLUMNS else _distinct(int(self.filled[j]))
+
+
+def _distinct(filled: int) -> int | None:
+    """Return the approximate number of different values that set so many bits."""
+    if filled > _MOST_FILLED * BITS:
+        return None
+    return round(-BITS * math.log(1.0 - filled / BITS))
 
 
 class ColumnFacts:
@@ -116,17 +121,15 @@ class ColumnFacts:
         schema, cells, plain, places = table.schema, table.cells, table.read, table.places
         n = len(cells.numbers)
         self._make_room(schema, table.columns)
-        numbers = in_order(plain.numbers, places, math.nan)
-        present = ~np.isnan(numbers)
+        numbers = np.ascontiguousarray(in_order(plain.numbers, places, math.nan))
+        is_number = present = ~np.isnan(numbers)
         if cells.texts:
-            present |= in_order(plain.text, places, NO_TEXT) != NO_TEXT
+            present = is_number | (in_order(plain.text, places, NO_TEXT) != NO_TEXT)
             unused = list(schema.columns.unused)
             if unused:
                 raw = in_order(cells.text, places, NO_TEXT)[:, unused] != NO_TEXT
                 present[:, unused] = raw
-        self._missing += n - present.sum(axis=0)
-        self._low = np.fmin(self._low, np.fmin.reduce(numbers, axis=0, initial=_LARGEST))
-        self._high = np.fmax(self._high, np.fmax.reduce(numbers, axis=0, initial=-_LARGEST))
+        _include(numbers, is_number, np.ascontiguousarray(present), self._missing, self._low, self._high)
         if self.rows < COUNTED_ROWS:
             self._count(_first(cells, COUNTED_ROWS - self.rows), places)
         if self.rows < _ROWS_OF_EXAMPLES:
@@ -169,14 +172,8 @@ class ColumnFacts:
             text_codes = np.array([*map(code_of, cells.texts), math.nan])
             codes = np.where(cells.text == NO_TEXT, codes, text_codes[cells.text])
         codes = in_order(codes, places, math.nan)[:, : len(self._bits)]
-        given = ~np.isnan(codes)
-        bit = (codes[given] * (BITS / LARGEST_CODE)).astype(np.int64) % BITS
-        bits = bit + np.broadcast_to(BITS * np.arange(codes.shape[1]), codes.shape)[given]
-        all_bits = self._bits.reshape(-1)
-        new = np.unique(bits[~all_bits[bits]])
-        if len(new):
-            all_bits[new] = True
-            self._filled[: len(self._bits)] += np.bincount(new // BITS, minlength=len(self._bits))
+        codes = np.ascontiguousarray(codes)
+        _set_bits(codes, ~np.isnan(codes), self._bits, self._filled)
 
     def _add_examples(self, cells: Cells, places: Sequence[int | None]) -> None:
         for k, j in enumerate(places):
@@ -275,7 +272,7 @@ class ColumnFacts:
         given = self.rows - self._missing[k]
         if k >= COUNTED_COLUMNS or not _ROWS_OF_IDENTIFIERS <= given <= COUNTED_ROWS:
             return False
-        distinct = self.view().distinct(k)
+        distinct = _distinct(int(self._filled[k]))
         return distinct is not None and 2 * distinct < given
 
     def _add_example(self, k: int, cells: Cells, j: int, wanted: NDArray[np.bool_]) -> None:
@@ -304,8 +301,8 @@ class ColumnFacts:
 
     def view(self) -> FactsView:
         """Return an immutable copy."""
-        arrays = self._missing.copy(), self._low, self._high, self._filled.copy()
-        return FactsView(self.rows, *arrays, tuple(self._examples), self._revised.copy())
+        arrays = self._missing, self._low, self._high, self._filled
+        return FactsView(self.rows, *(array.copy() for array in arrays), tuple(self._examples), self._revised.copy())
 
     def plain(self) -> dict[str, Any]:
         """Return the state without arrays, as plain data."""
@@ -345,6 +342,45 @@ class ColumnFacts:
             raise ValueError("the saved facts are of other columns")
         self._filled = np.zeros(d, np.int64)
         self._filled[: len(self._bits)] = self._bits.sum(axis=1)
+
+
+@compiled
+def _include(
+    numbers: Float64Array,
+    is_number: NDArray[np.bool_],
+    present: NDArray[np.bool_],
+    missing: Float64Array,
+    low: Float64Array,
+    high: Float64Array,
+) -> None:
+    """Count missing values, and widen the ranges of numbers, by rows (n, d)."""
+    for j in range(numbers.shape[1]):
+        for i in range(numbers.shape[0]):
+            missing[j] += 0.0 if present[i, j] else 1.0
+            if is_number[i, j]:
+                low[j] = smaller(low[j], numbers[i, j])
+                high[j] = larger(high[j], numbers[i, j])
+
+
+@compiled
+def _set_bits(
+    codes: Float64Array,
+    given: NDArray[np.bool_],
+    bits: NDArray[np.bool_],
+    filled: NDArray[np.int64],
+) -> None:
+    """Set the bits of values (n, d), and count those that were not set before.
+
+    given: which values are not missing.
+    bits: (d, BITS).
+    filled: (at least d,) number of bits set in each column.
+    """
+    for j in range(codes.shape[1]):
+        for i in range(codes.shape[0]):
+            if given[i, j]:
+                bit = np.int64(codes[i, j] * (BITS / LARGEST_CODE)) % BITS
+                filled[j] += 0 if bits[j, bit] else 1
+                bits[j, bit] = True
 
 
 def unread_values(table: TableRows) -> Iterator[tuple[Column, int, str]]:

@@ -273,8 +273,7 @@ class RowForm(NamedTuple):
         """
         if self.schema is None or not isinstance(rows, NamedRows):
             return cells(rows)
-        known = {*self.schema.names, *self.schema.late}
-        new = [name for name in rows.names if name not in known]
+        new = self.schema.unknown(rows.names)
         if not new:
             return cells(rows)
         if not self.schema.open:
@@ -377,7 +376,7 @@ def _refused(schema: Schema, rows: NamedRows) -> Cells:
 
     The check comes before memory for all names of a request is reserved.
     """
-    known = frozenset(schema.names)
+    known = schema.columns.name_set
     unknown = [k for k, name in enumerate(rows.names) if name not in known]
     has = np.isin(rows.place, unknown)
     if has.any():

@@ -104,7 +104,7 @@ def challenger_endpoints(engine: Engine) -> Endpoints:
         """
         champion, prefix = engine.model(name), request.state.grant.prefix
         await engine.challengers.lead(champion)
-        seen = [m for m in engine.challengers.of(champion) if m.name.startswith(prefix)]
+        seen = [m for m in engine.challengers.following(champion) if m.name.startswith(prefix)]
         return respond(request, JSON, scoreboard(champion, seen))
 
     async def promote_model(request: Request, name: str) -> Response:

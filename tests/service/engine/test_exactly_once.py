@@ -286,7 +286,7 @@ def test_a_window_that_was_refitted_in_between(opened: Callable[..., Bench]) -> 
 
     first = learn()
     window = bench.writer.window(bench.model)
-    bench.writer.keep_fit(bench.model, window, fit_window(window, "job", lambda _: None))
+    bench.writer.serve_fit(bench.model, window, fit_window(window, "job", lambda _: None))
     for _ in range(2):
         assert same(learn(), first)
         bench.crash()

@@ -278,7 +278,7 @@ class TestRollbacks:
         bench.learn(champion, curve(30, 1), "semiparametric")
         bench.writer.challengers.catch_up(challenger)
         window = bench.writer.window(challenger)
-        bench.writer.keep_fit(challenger, window, fit_window(window, "1", lambda _: None))
+        bench.writer.serve_fit(challenger, window, fit_window(window, "1", lambda _: None))
         bench = revived(bench)
         challenger = model_in(bench, "c")
         bench.writer.roll_back(challenger, back_to)

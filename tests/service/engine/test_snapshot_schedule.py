@@ -186,7 +186,7 @@ def test_one_that_was_made_meanwhile_is_not_due(server: Server) -> None:
     server.send((server.a, 0, None))
     learner, snapshots = server.writer.models.learner(server.a), server.writer.snapshots
     learner.fitted = 10**9
-    snapshots.note_if_due(learner)
+    snapshots.schedule_if_due(learner)
     assert snapshots.due() == [learner]
     snapshots.start(server.a)
     assert snapshots.due() == []

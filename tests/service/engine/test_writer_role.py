@@ -78,8 +78,8 @@ class TestRole:
         assert aside.wait(SOON)
         with role.step():
             threading.Timer(0.05, go_on.set).start()
-            with role.alone():
-                assert back == [True]
+            role.wait_until_alone()
+            assert back == [True]
         thread.join(SOON)
 
     def test_who_waits_for_a_model_lets_the_thread_that_uses_it_come_back(self) -> None:

@@ -552,7 +552,7 @@ class Schedule:
             if model.id in self._jobs:
                 self._jobs[model.id].add(job)
             window = writer.window(model)
-            return writer.keep_fit(model, window, fit_window(window, job, lambda _: None))
+            return writer.serve_fit(model, window, fit_window(window, job, lambda _: None))
 
         self._order(model, fit, lambda _: None)
 
