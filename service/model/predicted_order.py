@@ -4,7 +4,7 @@ from collections.abc import Iterable
 from threading import Lock
 from typing import Any
 
-from wolfstream.service.heads.adaptive import past_of
+from wolfstream.service.heads.past import past_of
 from wolfstream.service.heads.protocol import HeadView
 from wolfstream.solver.rows.head_rows import HeadRows
 from wolfstream.solver.stream.label_order import LabelOrder
