@@ -51,7 +51,7 @@ def concatenate(parts: Sequence[BlockSamples]) -> BlockSamples:
     return BlockSamples(samples, concatenate_joined_rows(joined) if joined else None)
 
 
-def remember(learner: Learner, entry: Entry, predicted: PredictedRows) -> None:
+def store_waiting_rows(learner: Learner, entry: Entry, predicted: PredictedRows) -> None:
     """Let the rows of a prediction wait for labels, unless a snapshot has counted them already.
 
     predicted: what the entry's record holds.

@@ -40,7 +40,7 @@ class Admission(NamedTuple):
 
     Attributes:
         admitted: samples and labels to learn, model by model and in order.
-        remembered: predictions whose rows are to wait for labels.
+        waiting_rows: predictions whose rows are to wait for labels.
         known: requests of labels that bring nothing to learn. They are answered once the rest of
             the group is durable, because they may repeat its labels.
         refused: replies that no log has to confirm.
@@ -49,7 +49,7 @@ class Admission(NamedTuple):
     """
 
     admitted: list[AdmittedRequest]
-    remembered: list[AdmittedPrediction]
+    waiting_rows: list[AdmittedPrediction]
     known: list[tuple[LabelRequest, LabelOutcomes]]
     refused: list[Reply]
     unsure: list[tuple[Model, Reply]]
@@ -59,7 +59,7 @@ class Admission(NamedTuple):
         """The models of all requests that wait for the commit."""
         return {
             *(item.request.model for item in self.admitted),
-            *(item.request.model for item in self.remembered),
+            *(item.request.model for item in self.waiting_rows),
             *self.confirmed,
         }
 
@@ -68,14 +68,14 @@ class Admission(NamedTuple):
         """The models about which a client is told something that writes no entry."""
         return {
             *(request.model for request, _ in self.known),
-            *(item.request.model for item in self.remembered if item.new is None),
+            *(item.request.model for item in self.waiting_rows if item.new is None),
             *(model for model, _ in self.unsure),
         }
 
     def waiting(self) -> Iterator[Waiter]:
         """Yield the waiters of all requests that wait for the commit."""
         yield from (item.request.waiter for item in self.admitted)
-        yield from (item.request.waiter for item in self.remembered)
+        yield from (item.request.waiter for item in self.waiting_rows)
         yield from (request.waiter for request, _ in self.known)
         yield from (waiter for _, (waiter, _) in self.unsure)
 
@@ -83,7 +83,7 @@ class Admission(NamedTuple):
         """Return the part that concerns these models (by id), without refusals."""
         return Admission(
             [item for item in self.admitted if item.request.model.id in models],
-            [item for item in self.remembered if item.request.model.id in models],
+            [item for item in self.waiting_rows if item.request.model.id in models],
             [item for item in self.known if item[0].model.id in models],
             [],
             [item for item in self.unsure if item[0].id in models],
@@ -93,7 +93,7 @@ class Admission(NamedTuple):
     def entries(self) -> list[Entry]:
         """What the commit writes: first the predictions, then the rest, each model's in order."""
         parts = [part.entry for item in self.admitted for part in item.parts]
-        return [item.new.entry for item in self.remembered if item.new is not None] + parts
+        return [item.new.entry for item in self.waiting_rows if item.new is not None] + parts
 
 
 def admit(
@@ -127,14 +127,14 @@ def admit(
         else:
             to_learn.setdefault(request.model, []).append(request)
     for model, predicted in predictions.items():
-        _remember(model, predicted, admission, settings.threads, usable, clock)
+        _admit_waiting_rows(model, predicted, admission, settings.threads, usable, clock)
     limits = model_limits(settings)._replace(memory=memory)
     for model, own in to_learn.items():
         _admit_to(model, own, duplicates, admission, settings.threads, limits, usable, clock)
     return admission
 
 
-def _remember(
+def _admit_waiting_rows(
     model: Model,
     requests: Sequence[WaitingRowsRequest],
     admission: Admission,
@@ -151,7 +151,7 @@ def _remember(
                 prediction_admission = PredictionAdmission(
                     learner.pending, model, learner.sequence, clock()
                 )
-            admission.remembered.append(prediction_admission.take(request, threads))
+            admission.waiting_rows.append(prediction_admission.take(request, threads))
         except Refusal as error:
             admission.refused.append((request.waiter, error))
 

@@ -11,11 +11,11 @@ from collections.abc import Callable, Mapping
 from pathlib import Path
 
 from wolfstream.service.diagnostics.metrics import Metrics
+from wolfstream.service.engine.acceptance import Acceptance
 from wolfstream.service.engine.challenger_lookup import ChallengerLookup
 from wolfstream.service.engine.delivery import Delivery, SequenceWaiters, Watcher
 from wolfstream.service.engine.followers import Followers
 from wolfstream.service.engine.group_queue import GroupQueue, QueueLoad
-from wolfstream.service.engine.intake import Intake
 from wolfstream.service.engine.orders import Orders
 from wolfstream.service.engine.phase import Phase
 from wolfstream.service.engine.queue_items import Item, Waiter
@@ -39,8 +39,8 @@ from wolfstream.service.storage.interfaces import Storage
 from wolfstream.solver.prepare.named_rows import Rows
 
 
-class Engine(Intake):
-    """Live models and the one writer that changes them; requests come through its `Intake`.
+class Engine(Acceptance):
+    """Live models and the one writer that changes them; requests come through `Acceptance`.
 
     Create it on the event loop. It recovers in the background.
 

@@ -14,7 +14,7 @@ from itertools import groupby
 from typing import Any, TypeAlias
 
 from wolfstream.service.diagnostics.metrics import Metrics
-from wolfstream.service.engine.absorb import remember
+from wolfstream.service.engine.absorb import store_waiting_rows
 from wolfstream.service.engine.admission import Admission, admit, count_rejected
 from wolfstream.service.engine.blocks import AdmittedRequest
 from wolfstream.service.engine.broken import (
@@ -190,7 +190,7 @@ class GroupLearning:
             if isinstance(failures.get(item.request.model.id), LogFull)
         }
         self._acknowledge_durable(committed)
-        replies += self._remember(admission.remembered, failures)
+        replies += self._store_waiting_rows(admission.waiting_rows, failures)
         replies += self._without_learning(admission.known, failures)
         self._replies += replies + duplicates.replies(replies)
         for work in _works(committed, duplicates):
@@ -281,19 +281,19 @@ class GroupLearning:
             self._acknowledge([(request.waiter, failed) for request in requests], ())
             return None
 
-    def _remember(
-        self, remembered: list[AdmittedPrediction], failures: Mapping[int, StorageFailed]
+    def _store_waiting_rows(
+        self, predictions: list[AdmittedPrediction], failures: Mapping[int, StorageFailed]
     ) -> Iterator[Reply]:
         """Let predicted rows, now durable, wait for their labels; yield the predictions."""
         learners = dict[Model, Learner]()  # with rows that wait now
-        for request, new, prediction in remembered:
+        for request, new, prediction in predictions:
             model = request.model
             try:
                 if error := failures.get(model.id):
                     raise error
                 if new is not None:
                     learners[model] = self._models.usable(model)
-                    remember(learners[model], *new)
+                    store_waiting_rows(learners[model], *new)
             except Refusal as refusal:
                 yield request.waiter, refusal
             except Exception as error:  # the log has them: no view may show half of them

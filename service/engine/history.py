@@ -56,7 +56,7 @@ class History:
         """Return descriptions of a model's kept snapshots, newest first."""
         sequences = self._snapshots.sequences(model.id)
         descriptions = (_describe(model, self._snapshots, sequence) for sequence in sequences)
-        return [description for description in descriptions if description is not None]
+        return [*filter(None, descriptions)]
 
     def roll_back(self, model: Model, sequence: int) -> dict[str, Any]:
         """Roll a model back to a snapshot: persist, apply, publish. Return its description.

@@ -128,12 +128,13 @@ class Leadership:
         async with self._locked(name):
             if self.leads(name):
                 return True
-            entry = await self._on(self._workers, self._storage.catalogue.find, name)
+            entry = await self.entry(name)
             if entry is None:
                 self._followed.pop(name, None)
                 self._models.forget_released(name)
                 return False
-            self._check_made(name)
+            if self._models.is_being_made(name):
+                raise NotLeader(f"model {name!r} is being made here; try again")
             if self.leads(name):
                 return True
             try:
@@ -167,17 +168,12 @@ class Leadership:
             if not lock.users:
                 del self._locks[name]
 
-    def _check_made(self, name: str) -> None:
-        """Raise NotLeader for a model in the catalogue that this replica is still creating."""
-        if self._models.is_being_made(name):
-            raise NotLeader(f"model {name!r} is being made here; try again")
-
     async def _check_exists(self, entry: CatalogueEntry) -> None:
         """Raise NotLeader if a model was deleted during its takeover: its log has only our term.
 
         Raises StorageFailed.
         """
-        current = await self._on(self._workers, self._storage.catalogue.find, entry.name)
+        current = await self.entry(entry.name)
         if current is None or current.number != entry.number:
             raise NotLeader(f"model {entry.name!r} was deleted while it was taken over; try again")
 
@@ -313,7 +309,5 @@ class Leadership:
 
     def stop(self) -> None:
         """Begin no more takeovers and replays."""
-        self._workers.shutdown(wait=False, cancel_futures=True)
-        self._after_champions.shutdown(wait=False, cancel_futures=True)
-        self._standby.shutdown(wait=False, cancel_futures=True)
-        self._confirming.shutdown(wait=False, cancel_futures=True)
+        for pool in (self._workers, self._after_champions, self._standby, self._confirming):
+            pool.shutdown(wait=False, cancel_futures=True)

@@ -12,7 +12,7 @@ from wolfstream.service.engine.absorb import (
     decode_block,
     joined_answer,
     learn_again,
-    remember,
+    store_waiting_rows,
 )
 from wolfstream.service.engine.broken import error_text
 from wolfstream.service.engine.idempotency_keys import answered
@@ -107,7 +107,7 @@ def _replay_block(
         learner.go_on_from(learner.checkpoint())
         return []
     if block[0].kind == "prediction":
-        remember(learner, block[0], from_prediction_record(block[0].record))
+        store_waiting_rows(learner, block[0], from_prediction_record(block[0].record))
         learner.show_pending()
         return []
     if block[0].kind == "fit":

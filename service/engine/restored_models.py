@@ -94,16 +94,16 @@ class RestoredModels:
             )
         return published
 
-    def check_remembers(self, model: Model) -> NoReturn:
+    def check_stores_rows(self, model: Model) -> NoReturn:
         """Raise NotReady: rows cannot wait for labels before their model is recovered."""
         raise NotReady(f"model {model.name!r} is being brought back; leave ids out, or try again")
 
-    async def remember(
+    async def store_waiting_rows(
         self, model: Model, ids: list[RowId], rows: RequestRows, response: Answer
     ) -> Answer:
         """Raise NotReady."""
         del ids, rows, response
-        self.check_remembers(model)
+        self.check_stores_rows(model)
 
     def allowing(self, max_lag_seconds: float) -> PredictingEngine:
         """Return the same with another bound."""

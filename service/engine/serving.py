@@ -60,10 +60,10 @@ class PredictingEngine(Protocol):
     def allowing(self, max_lag_seconds: float) -> "PredictingEngine":
         """Return an engine whose predictions may lack the samples of the last seconds."""
 
-    def check_remembers(self, model: Model) -> None:
+    def check_stores_rows(self, model: Model) -> None:
         """Raise a Refusal if predicted rows of a model cannot wait for labels here."""
 
-    async def remember(
+    async def store_waiting_rows(
         self, model: Model, ids: list[RowId], rows: RequestRows, response: Answer
     ) -> Answer:
         """Let predicted rows wait for labels; return the prediction's response once durable."""

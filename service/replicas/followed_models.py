@@ -141,14 +141,14 @@ class FollowedModels:
         except NotReached:
             raise _not_here(model.name) from None
 
-    def check_remembers(self, model: Model) -> NoReturn:
+    def check_stores_rows(self, model: Model) -> NoReturn:
         """Raise NotLeader: predicted rows wait for their labels at the leader."""
         raise _not_here(model.name)
 
-    async def remember(
+    async def store_waiting_rows(
         self, model: Model, ids: list[RowId], rows: RequestRows, response: Answer
     ) -> Answer:
-        """Raise NotLeader; see `check_remembers`."""
+        """Raise NotLeader; see `check_stores_rows`."""
         del ids, rows, response
         raise _not_here(model.name)
 

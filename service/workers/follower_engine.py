@@ -216,16 +216,16 @@ class FollowerEngine:
         del max_lag_seconds
         return self
 
-    def check_remembers(self, model: Model) -> None:
+    def check_stores_rows(self, model: Model) -> None:
         """Raise NotReady or QueueFull unless rows may be sent; the leader checks the rest."""
         del model
         self._check_room()
 
-    async def remember(
+    async def store_waiting_rows(
         self, model: Model, ids: list[RowId], rows: RequestRows, response: Answer
     ) -> Answer:
-        """Have the leader store predicted rows until their labels come; see `Engine.remember`."""
-        self.check_remembers(model)
+        """Have the leader store predicted rows; see `Engine.store_waiting_rows`."""
+        self.check_stores_rows(model)
         arguments = (model.id, ids, rows_record(rows), response)
         answer: Answer = await self._calls.answer(FrameKind.REMEMBER, *arguments)
         return answer

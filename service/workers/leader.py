@@ -45,7 +45,7 @@ class CallHandlers:
         self._handlers: dict[int, Callable[..., None]] = {
             FrameKind.LEARN: self._learn,
             FrameKind.LABEL: self._label,
-            FrameKind.REMEMBER: self._as_task(self._remember),
+            FrameKind.REMEMBER: self._as_task(self._store_waiting_rows),
             FrameKind.COMPILED: self._as_task(self._compiled),
             FrameKind.REACHED: self._as_task(self._reached),
             FrameKind.NEWER: self._as_task(self._newer),
@@ -111,10 +111,11 @@ class CallHandlers:
         reply = _Reply(channel, call, FrameKind.ANSWER)
         answer.add_done_callback(lambda done: _forward(done, reply))
 
-    async def _remember(
+    async def _store_waiting_rows(
         self, model_id: int, ids: list[Any], rows: bytes, response: Answer
     ) -> Answer:
-        return await self._engine.remember(self._model(model_id), ids, decode_rows(rows), response)
+        model, decoded = self._model(model_id), decode_rows(rows)
+        return await self._engine.store_waiting_rows(model, ids, decoded, response)
 
     async def _compiled(self, model_id: int, sparse: bool, seconds: float | None) -> None:
         await self._engine.readiness.compiled_for(self._model(model_id).spec, sparse, seconds)

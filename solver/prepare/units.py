@@ -78,8 +78,8 @@ class Differences(NamedTuple):
 
 def no_differences(d: int) -> Differences:
     """Return the differences in d columns before any value."""
-    one, two = [np.zeros(d) for _ in range(9)], [np.zeros((2, d)) for _ in range(6)]
-    return Differences(*one, *two)
+    per_column, per_sum = [np.zeros(d) for _ in range(9)], [np.zeros((2, d)) for _ in range(6)]
+    return Differences(*per_column, *per_sum)
 
 
 def differences_arrays(name: str, differences: Differences) -> dict[str, NDArray[Any]]:
@@ -93,108 +93,108 @@ def differences_from_arrays(name: str, arrays: Mapping[str, NDArray[Any]]) -> Di
 
 
 @inner
-def unit_changed(of: Differences, j: int, x: float, mean: float, square: float) -> int:
+def unit_changed(stats: Differences, j: int, x: float, mean: float, square: float) -> int:
     """Include the next value of a column; return the sum that detects a change of its unit, or -1.
 
-    of: is updated. After a change, since_count, since_mean and since_square are those of the values
-        since then until the next call.
+    stats: is updated. After a change, since_count, since_mean and since_square are those of the
+        values since then until the next call.
     j: the column.
     x: the value.
     mean, square: mean and mean squared deviation of the column before.
     """
-    size = abs(x - of.last[j])
-    first = of.logarithms[j] == 0.0 and of.since_count[0, j] == 0.0
-    of.last[j] = x
+    size = abs(x - stats.last[j])
+    first = stats.logarithms[j] == 0.0 and stats.since_count[0, j] == 0.0
+    stats.last[j] = x
     for s in range(2):
-        _take_since(of, s, j, x)
+        _take_since(stats, s, j, x)
     if first or size == 0.0:
         return -1
     log = math.log(size)
-    if of.logarithms[j] < FIRST:
-        _take_logarithm(of, j, log, True)
+    if stats.logarithms[j] < FIRST:
+        _take_logarithm(stats, j, log, True)
         return -1
-    off = smaller(larger(log - of.mean[j], -CLIP), CLIP)
-    spread = larger(larger(of.square[j], BLOCK * of.between[j]), LEAST)
-    bound = BOUND * (1.0 + of.alarms[j]) * spread / (2.0 * DRIFT)
+    off = smaller(larger(log - stats.mean[j], -CLIP), CLIP)
+    spread = larger(larger(stats.square[j], BLOCK * stats.between[j]), LEAST)
+    bound = BOUND * (1.0 + stats.alarms[j]) * spread / (2.0 * DRIFT)
     calm = True
     for s in range(2):
         more = off if s == 0 else -off
-        of.excess[s, j] = larger(of.excess[s, j] + more - DRIFT, 0.0)
-        if of.excess[s, j] == 0.0:
-            of.before_mean[s, j], of.before_square[s, j] = mean, square
-        if of.excess[s, j] > bound:
-            accepted = of.logarithms[j] >= CALM
-            scaled = _values_are_scaled(of, s, j)
-            if scaled or not accepted or of.since_count[s, j] >= PATIENCE:
-                _restart(of, j)
+        stats.excess[s, j] = larger(stats.excess[s, j] + more - DRIFT, 0.0)
+        if stats.excess[s, j] == 0.0:
+            stats.before_mean[s, j], stats.before_square[s, j] = mean, square
+        if stats.excess[s, j] > bound:
+            accepted = stats.logarithms[j] >= CALM
+            scaled = _values_are_scaled(stats, s, j)
+            if scaled or not accepted or stats.since_count[s, j] >= PATIENCE:
+                _restart(stats, j)
                 return s if accepted and scaled else -1
-        if of.excess[s, j] < 0.25 * bound:
-            of.since_count[s, j] = 0.0
+        if stats.excess[s, j] < 0.25 * bound:
+            stats.since_count[s, j] = 0.0
         else:
             calm = False
-    _take_logarithm(of, j, of.mean[j] + off, calm)
+    _take_logarithm(stats, j, stats.mean[j] + off, calm)
     return -1
 
 
 @inner
-def _values_are_scaled(of: Differences, s: int, j: int) -> bool:
+def _values_are_scaled(stats: Differences, s: int, j: int) -> bool:
     """Return whether the values since a change may be those before it in another unit."""
-    before, since = math.sqrt(of.before_square[s, j]), math.sqrt(of.since_square[s, j])
+    before, since = math.sqrt(stats.before_square[s, j]), math.sqrt(stats.since_square[s, j])
     more, less = (since, before) if s == 0 else (before, since)
     if more < LEAST_FACTOR * less:
         return False
-    mean = of.before_mean[s, j]
-    off = abs(of.since_mean[s, j] * before - mean * since)
-    return bool(off <= OFF * since * math.sqrt(of.before_square[s, j] + 0.5 * mean * mean))
+    mean = stats.before_mean[s, j]
+    off = abs(stats.since_mean[s, j] * before - mean * since)
+    return bool(off <= OFF * since * math.sqrt(stats.before_square[s, j] + 0.5 * mean * mean))
 
 
 @inner
-def _restart(of: Differences, j: int) -> None:
+def _restart(stats: Differences, j: int) -> None:
     """Count an alarm of column j, and restart its logarithms and sums."""
-    of.alarms[j] += 1.0
-    of.logarithms[j] = of.block_count[j] = 0.0
-    of.excess[0, j] = of.excess[1, j] = 0.0
+    stats.alarms[j] += 1.0
+    stats.logarithms[j] = stats.block_count[j] = 0.0
+    stats.excess[0, j] = stats.excess[1, j] = 0.0
 
 
 @inner
-def _take_since(of: Differences, s: int, j: int, x: float) -> None:
-    count = of.since_count[s, j] + 1.0
+def _take_since(stats: Differences, s: int, j: int, x: float) -> None:
+    count = stats.since_count[s, j] + 1.0
     if count == 1.0:
-        of.since_mean[s, j] = of.since_square[s, j] = 0.0
+        stats.since_mean[s, j] = stats.since_square[s, j] = 0.0
     rate = 1.0 / count
-    step = x - of.since_mean[s, j]
-    of.since_count[s, j] = count
-    of.since_mean[s, j] += rate * step
-    of.since_square[s, j] = (1.0 - rate) * (of.since_square[s, j] + rate * step * step)
+    step = x - stats.since_mean[s, j]
+    stats.since_count[s, j] = count
+    stats.since_mean[s, j] += rate * step
+    stats.since_square[s, j] = (1.0 - rate) * (stats.since_square[s, j] + rate * step * step)
 
 
 @inner
-def _take_logarithm(of: Differences, j: int, log: float, calm: bool) -> None:
-    count = smaller(of.logarithms[j] + 1.0, HORIZON)
+def _take_logarithm(stats: Differences, j: int, log: float, calm: bool) -> None:
+    count = smaller(stats.logarithms[j] + 1.0, HORIZON)
     if count == 1.0:
-        of.mean[j] = of.square[j] = 0.0
+        stats.mean[j] = stats.square[j] = 0.0
     rate = 1.0 / count
-    step = log - of.mean[j]
-    of.logarithms[j] = count
-    of.mean[j] += rate * step
-    of.square[j] = (1.0 - rate) * (of.square[j] + rate * step * step)
-    _take_into_block(of, j, log, calm)
+    step = log - stats.mean[j]
+    stats.logarithms[j] = count
+    stats.mean[j] += rate * step
+    stats.square[j] = (1.0 - rate) * (stats.square[j] + rate * step * step)
+    _take_into_block(stats, j, log, calm)
 
 
 @inner
-def _take_into_block(of: Differences, j: int, log: float, calm: bool) -> None:
+def _take_into_block(stats: Differences, j: int, log: float, calm: bool) -> None:
     """Include a logarithm in the block of column j; at its end, compare it with the mean.
 
     calm: whether the sums are small; else the block may be of another unit and is not compared.
     """
-    if of.block_count[j] == 0.0:
-        of.block_mean[j] = 0.0
-    of.block_count[j] += 1.0
-    of.block_mean[j] += (log - of.block_mean[j]) / of.block_count[j]
-    if of.block_count[j] < BLOCK:
+    if stats.block_count[j] == 0.0:
+        stats.block_mean[j] = 0.0
+    stats.block_count[j] += 1.0
+    stats.block_mean[j] += (log - stats.block_mean[j]) / stats.block_count[j]
+    if stats.block_count[j] < BLOCK:
         return
-    of.block_count[j] = 0.0
-    if calm and of.logarithms[j] > FIRST:
-        off = of.block_mean[j] - of.mean[j]
-        of.blocks[j] = smaller(of.blocks[j] + 1.0, HORIZON / BLOCK)
-        of.between[j] += (off * off - of.between[j]) / of.blocks[j]
+    stats.block_count[j] = 0.0
+    if calm and stats.logarithms[j] > FIRST:
+        off = stats.block_mean[j] - stats.mean[j]
+        stats.blocks[j] = smaller(stats.blocks[j] + 1.0, HORIZON / BLOCK)
+        stats.between[j] += (off * off - stats.between[j]) / stats.blocks[j]

@@ -98,13 +98,14 @@ async def predict(
         lease: holds the memory of the rows and of the answer.
 
     Raises QuotaExceeded, AnotherState, Invalid, InvalidSamples, MemoryFull, ModelBroken,
-    NoSuchHead, NotReached, Untrained; with ids also Forbidden, and what `Engine.remember` raises.
+    NoSuchHead, NotReached, Untrained; with ids also Forbidden, and what
+    `Engine.store_waiting_rows` raises.
     """
     rows, ids = question.rows, question.ids
     count = n_rows(rows)
     if ids is not None:
         grant.check("learn")
-        engine.check_remembers(model)
+        engine.check_stores_rows(model)
     grant.spend(count)
     began = time.monotonic()
     tracing.count_samples(count)
@@ -144,7 +145,7 @@ async def predict(
     }
     if ids is None:
         return response
-    return await engine.remember(model, ids, rows, {**response, "ids": ids})
+    return await engine.store_waiting_rows(model, ids, rows, {**response, "ids": ids})
 
 
 def label(

@@ -9,8 +9,8 @@ import numpy as np
 import pytest
 
 from tests.service.engine.test_failures import NoWarmUp
+from wolfstream.service.engine.acceptance import GroupDelay
 from wolfstream.service.engine.facade import Engine
-from wolfstream.service.engine.intake import GroupDelay
 from wolfstream.service.samples.ids import RowId
 from wolfstream.service.samples.validation import Samples
 from wolfstream.service.settings import Settings
@@ -23,7 +23,7 @@ ROWS = np.array([[0.0, 1.0], [2.0, 3.0]])
 def turns_until_released(monkeypatch: pytest.MonkeyPatch, seconds_a_turn: float) -> list[int]:
     """The turns of the loop after which each of two delays ended, one after another."""
     clock = [0.0]
-    monkeypatch.setattr("wolfstream.service.engine.intake.time.monotonic", lambda: clock[0])
+    monkeypatch.setattr("wolfstream.service.engine.acceptance.time.monotonic", lambda: clock[0])
 
     async def run() -> list[int]:
         turn, released = 0, list[int]()
@@ -56,7 +56,7 @@ class TestGroupDelay:
     ):
         alone, _ = turns_until_released(monkeypatch, 0.0)
         clock = [0.0]
-        now = "wolfstream.service.engine.intake.time.monotonic"
+        now = "wolfstream.service.engine.acceptance.time.monotonic"
         monkeypatch.setattr(now, lambda: clock[0])
 
         async def released_after(requests: int, seconds_a_turn: float) -> int:
@@ -97,7 +97,7 @@ async def remembered(engine: Engine, name: str) -> Any:
     ids: list[RowId] = [f"{name}{row}" for row in range(len(ROWS))]
     said = {"prediction": ["a"] * len(ids), "decision": [None] * len(ids), "ids": ids}
     at = {"head": "working_set", "sequence": 0, "epoch": "e"}
-    return (await engine.remember(engine.model("m"), ids, ROWS, {**said, **at}))["ids"]
+    return (await engine.store_waiting_rows(engine.model("m"), ids, ROWS, {**said, **at}))["ids"]
 
 
 class TestEngine:

@@ -398,7 +398,7 @@ def test_a_head_that_cannot_predict_yet_is_the_leaders_matter():
             with pytest.raises(NotLeader):
                 await followed.view(model, "working_set", ROWS)
             with pytest.raises(NotLeader):
-                followed.check_remembers(model)
+                followed.check_stores_rows(model)
 
     run(work)
 

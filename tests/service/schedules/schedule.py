@@ -506,7 +506,7 @@ class Schedule:
     def _follow(self, champion: Model) -> None:
         name, spec = self._random.choice(_NAMES), self._random.choice(self._specs)
         if name not in self._names() and len(self._names()) < self._most_models:
-            follow = self.server.writer.follow
+            follow = self.server.writer.challengers.make
             starts: list[Start] = ["empty", "samples"]
             papers, start = read_papers_spec(spec), self._random.choice(starts)
             self._note(name, champion.name)

@@ -36,7 +36,7 @@ _TURNS = 4
 _MOST_SECONDS = 0.006
 
 
-class Intake:
+class Acceptance:
     """Puts requests into the writer's queue. Used on the event loop.
 
     Args:
@@ -100,12 +100,12 @@ class Intake:
         self._queue_samples(request)
         return answer
 
-    def check_remembers(self, model: Model) -> None:
+    def check_stores_rows(self, model: Model) -> None:
         """Raise Follows, NotReady or ModelBroken if predicted rows cannot wait for labels."""
         _check_follows_none(model)
         self._phase.check_usable(model)
 
-    async def remember(
+    async def store_waiting_rows(
         self, model: Model, ids: list[RowId], rows: Rows, response: Answer
     ) -> Answer:
         """Let predicted rows wait for their labels; return the prediction's response once durable.
@@ -119,7 +119,7 @@ class Intake:
 
         Raises NotReady, QueueFull, ModelBroken, Follows, Invalid, TooLarge, IdTaken, StorageFailed.
         """
-        self.check_remembers(model)
+        self.check_stores_rows(model)
         waiting: asyncio.Future[Answer] = self._loop.create_future()
         request = WaitingRowsRequest(model, ids, rows, response, waiting, time.monotonic())
         self._put(request)
