@@ -10,13 +10,13 @@ the most frequent label or the mean target before it; the first row of all does 
 It needs River and LightGBM (`make .venv/peers`).
 """
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Sequence
 
 import numpy as np
 from numpy.typing import NDArray
 
 from benchmarks.harness import Options, Study, one_thread
-from benchmarks.results import Figures, Results, markdown
+from benchmarks.results import Figures, Results, stepped
 from benchmarks.streams_data import GENERATORS, codes, generated, real
 from benchmarks.streams_learners import majority, running_mean
 from benchmarks.unlike import LEARNERS, Learning, Predicted
@@ -111,22 +111,7 @@ def measure(learner: Learning, beginnings: Sequence[Unlike], options: Options) -
 
 def table(kept: Results) -> str:
     """Return a row for each stream and count of rows."""
-    rows = list[Iterable[str]]()
-    for name in kept.data:
-        for count in map(str, COUNTS):
-            scores = [next(iter(kept.of(who, name)), {}).get(count) for who in CONTENDERS]
-            error = "" if scores[0] is None else _shown(scores[0]["error"])
-            cells = ["" if each is None else _shown(each["mean"]) for each in scores]
-            shown = name if count == str(COUNTS[0]) else ""
-            rows.append([shown, f"{int(count):,}", *cells, error])
-    return markdown(["stream", "first rows", *CONTENDERS, "standard error"], rows)
-
-
-def _shown(value: float) -> str:
-    """Return a figure of four digits, or the power of ten of one that is no figure any more."""
-    if value >= 1e7:
-        return f"{value:.0e}"
-    return f"{value:,.0f}" if value >= 1_000.0 else f"{value:.2f}"
+    return stepped(kept, ("stream", "first rows"), COUNTS)
 
 
 STUDIES = {

@@ -11,14 +11,14 @@ Rows count from the 500th on that come after the delay: right in %, or the mean 
 It needs River and LightGBM (`make .venv/peers`).
 """
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from benchmarks.harness import Options, Study, one_thread
-from benchmarks.results import Figures, Results, markdown
+from benchmarks.results import Figures, Results, stepped
 from benchmarks.streams_data import REAL, Stream, generated, real
 from wolfstream.service.model.learner import Learner
 from wolfstream.service.model.live import Model
@@ -152,19 +152,7 @@ def measure(walk: Walk, stream: Stream, options: Options) -> Figures:
 
 def table(kept: Results) -> str:
     """Return a row for each stream and delay."""
-    rows = list[Iterable[str]]()
-    for name in kept.data:
-        for delay in map(str, DELAYS):
-            scores = [next(iter(kept.of(who, name)), {}).get(delay) for who in CONTENDERS]
-            error = "" if scores[0] is None else _shown(scores[0]["error"])
-            cells = ["" if each is None else _shown(each["mean"]) for each in scores]
-            rows.append([name if delay == "0" else "", f"{int(delay):,}", *cells, error])
-    return markdown(["stream", "labels late by", *CONTENDERS, "standard error"], rows)
-
-
-def _shown(value: float) -> str:
-    """Return a figure of four digits."""
-    return f"{value:,.0f}" if value >= 1_000.0 else f"{value:.2f}"
+    return stepped(kept, ("stream", "labels late by"), DELAYS)
 
 
 STUDIES = {

@@ -101,6 +101,31 @@ def listed(kept: Results, columns: Mapping[str, Cell]) -> str:
     return markdown(["", "", *columns], rows)
 
 
+def stepped(kept: Results, heads: tuple[str, str], steps: Iterable[int]) -> str:
+    """Return a table of a row for each set of data and step, and a column for each contender.
+
+    Figures hold a mean and its standard error for each step, by its digits; the error is that of
+    the first contender.
+
+    heads: of the column of data and of that of the steps.
+    """
+    rows = list[Iterable[str]]()
+    for name in kept.data:
+        for number, step in enumerate(steps):
+            scores = [next(iter(kept.of(who, name)), {}).get(str(step)) for who in kept.contenders]
+            error = "" if scores[0] is None else _four_digits(scores[0]["error"])
+            cells = ["" if each is None else _four_digits(each["mean"]) for each in scores]
+            rows.append(["" if number else name, f"{step:,}", *cells, error])
+    return markdown([*heads, *kept.contenders, "standard error"], rows)
+
+
+def _four_digits(value: float) -> str:
+    """Return a figure of four digits, or the power of ten of one that is no figure any more."""
+    if value >= 1e7:
+        return f"{value:.0e}"
+    return f"{value:,.0f}" if value >= 1_000.0 else f"{value:.2f}"
+
+
 def mean(name: str, form: str = ".2f") -> Cell:
     """Return a cell of the mean of a figure over the seeds; empty or with words where it lacks."""
 

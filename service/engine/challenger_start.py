@@ -18,7 +18,7 @@ from wolfstream.service.model.live import Model
 from wolfstream.service.spec.following import Start
 from wolfstream.service.spec.heads import HEADS
 from wolfstream.service.spec.model import ModelSpec
-from wolfstream.service.storage.catalogue import Catalogue, NameTaken
+from wolfstream.service.storage.interfaces import Catalogue, NameTaken
 from wolfstream.service.storage.log import LogReader
 from wolfstream.service.storage.snapshot_format import State
 

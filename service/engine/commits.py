@@ -16,7 +16,7 @@ from wolfstream.service.errors import NotLeader, StartupError, StorageFailed
 from wolfstream.service.model.learner import Learner
 from wolfstream.service.model.live import Model
 from wolfstream.service.storage.entries import Entry, KeyedRequest
-from wolfstream.service.storage.journal import Journal, Unfinished
+from wolfstream.service.storage.interfaces import Journal, Unfinished
 from wolfstream.service.storage.term import Part, Term
 
 logger = logging.getLogger(__name__)

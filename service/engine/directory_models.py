@@ -25,9 +25,8 @@ from wolfstream.service.storage.data_directory import (
     owned,
 )
 from wolfstream.service.storage.entries import CatalogueEntry
-from wolfstream.service.storage.interfaces import Storage
+from wolfstream.service.storage.interfaces import Snapshots, Storage
 from wolfstream.service.storage.snapshot_format import DamagedSnapshot, State
-from wolfstream.service.storage.snapshots import Snapshots
 
 
 class DirectoryModelError(WolfstreamError):

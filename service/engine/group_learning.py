@@ -49,7 +49,7 @@ from wolfstream.service.model.learner import Learner
 from wolfstream.service.model.live import Model
 from wolfstream.service.settings import Settings
 from wolfstream.service.storage.entries import now
-from wolfstream.service.storage.journal import LogFull
+from wolfstream.service.storage.interfaces import LogFull
 
 logger = logging.getLogger(__name__)
 

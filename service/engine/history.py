@@ -21,9 +21,8 @@ from wolfstream.service.heads.scores import score_in
 from wolfstream.service.model.learner import Learner
 from wolfstream.service.model.live import Model, rfc3339
 from wolfstream.service.storage.entries import Rollback, new_epoch
-from wolfstream.service.storage.interfaces import Storage
+from wolfstream.service.storage.interfaces import Snapshots, Storage
 from wolfstream.service.storage.snapshot_format import DamagedSnapshot, decode_state, encode_state
-from wolfstream.service.storage.snapshots import Snapshots
 from wolfstream.service.storage.term import Term
 
 logger = logging.getLogger(__name__)

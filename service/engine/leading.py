@@ -23,8 +23,7 @@ from wolfstream.service.engine.takeover import ChallengerTerm, Standby, take_ove
 from wolfstream.service.errors import NotLeader, NotReady, StartupError, StorageFailed
 from wolfstream.service.model.live import Model
 from wolfstream.service.storage.entries import CatalogueEntry
-from wolfstream.service.storage.interfaces import Storage
-from wolfstream.service.storage.journal import LogDeleted
+from wolfstream.service.storage.interfaces import LogDeleted, Storage
 from wolfstream.service.storage.term import Term
 
 logger = logging.getLogger(__name__)

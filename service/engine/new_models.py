@@ -27,9 +27,8 @@ from wolfstream.service.model.learner import Learner
 from wolfstream.service.model.live import Model
 from wolfstream.service.spec.model import ModelSpec
 from wolfstream.service.spec.stored import to_stored_spec
-from wolfstream.service.storage.catalogue import NameTaken
 from wolfstream.service.storage.entries import new_epoch
-from wolfstream.service.storage.interfaces import Storage
+from wolfstream.service.storage.interfaces import NameTaken, Storage
 
 logger = logging.getLogger(__name__)
 

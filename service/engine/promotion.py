@@ -23,7 +23,7 @@ from wolfstream.service.errors import LagsBehind, NotFollowing, UnusableState
 from wolfstream.service.model.learner import Learner
 from wolfstream.service.model.live import Model, rfc3339
 from wolfstream.service.storage.entries import Rollback, new_epoch
-from wolfstream.service.storage.journal import Journal
+from wolfstream.service.storage.interfaces import Journal
 from wolfstream.service.storage.snapshot_format import State, encode_state
 
 logger = logging.getLogger(__name__)

@@ -18,11 +18,9 @@ from wolfstream.service.model.learner import Learner
 from wolfstream.service.model.live import Model
 from wolfstream.service.spec.stored import other_numerics, read_stored_spec
 from wolfstream.service.storage.entries import KeyedRequest
-from wolfstream.service.storage.interfaces import Storage
-from wolfstream.service.storage.journal import Replays
+from wolfstream.service.storage.interfaces import Replays, Snapshots, Storage
 from wolfstream.service.storage.log import LogGap, LogReader
 from wolfstream.service.storage.snapshot_format import DamagedSnapshot, State, UnreadableSnapshot
-from wolfstream.service.storage.snapshots import Snapshots
 from wolfstream.service.storage.term import Term
 
 logger = logging.getLogger(__name__)

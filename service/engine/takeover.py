@@ -25,8 +25,7 @@ from wolfstream.service.model.learner import Learner
 from wolfstream.service.model.live import Model
 from wolfstream.service.spec.stored import read_stored_spec
 from wolfstream.service.storage.entries import CatalogueEntry, Entry, KeyedRequest, next_term
-from wolfstream.service.storage.interfaces import Storage
-from wolfstream.service.storage.journal import LogDeleted
+from wolfstream.service.storage.interfaces import LogDeleted, Storage
 from wolfstream.service.storage.log import LogGap, LogReader
 from wolfstream.service.storage.term import Term, UnownedLog
 

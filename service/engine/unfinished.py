@@ -9,7 +9,7 @@ from wolfstream.service.engine.duplicates import Duplicates
 from wolfstream.service.engine.queue_items import Waiter
 from wolfstream.service.errors import StorageFailed
 from wolfstream.service.model.live import Model
-from wolfstream.service.storage.journal import Unfinished
+from wolfstream.service.storage.interfaces import Unfinished
 from wolfstream.service.storage.term import Term
 
 

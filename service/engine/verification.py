@@ -12,10 +12,9 @@ from wolfstream.service.model.live import Model
 from wolfstream.service.samples.predicted import decode_rows, from_prediction_record
 from wolfstream.service.storage.data_directory import journal_path, n_bytes, open_storage
 from wolfstream.service.storage.entries import Entry
-from wolfstream.service.storage.interfaces import Storage
+from wolfstream.service.storage.interfaces import Snapshots, Storage
 from wolfstream.service.storage.log import LogReader
 from wolfstream.service.storage.snapshot_format import DamagedSnapshot, decode_state
-from wolfstream.service.storage.snapshots import Snapshots
 
 # Called with the number of bytes that were verified since the last call.
 Watch = Callable[[int], None]

@@ -37,8 +37,8 @@ from wolfstream.service.fleet.streams import (
     shares_stream,
     states_subject,
 )
-from wolfstream.service.storage.catalogue import NameTaken
 from wolfstream.service.storage.entries import CatalogueEntry
+from wolfstream.service.storage.interfaces import NameTaken
 from wolfstream.service.storage.term import Term
 
 
@@ -98,7 +98,7 @@ def subject_token(name: str) -> str:
 
 
 class JetStreamCatalogue:
-    """`storage.catalogue.Catalogue` in a bucket; any thread may use it.
+    """`storage.interfaces.Catalogue` in a bucket; any thread may use it.
 
     Attributes:
         names: names of all models, oldest first, as last read.

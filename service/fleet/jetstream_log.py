@@ -16,7 +16,7 @@ from wolfstream.service.fleet.log_index import ENTRIES, WITH_SAMPLES, Commit, In
 from wolfstream.service.fleet.planned_commits import PlaceTaken, store
 from wolfstream.service.fleet.streams import log_location
 from wolfstream.service.storage.entries import Entry, KeyedRequest, Rollback, now
-from wolfstream.service.storage.journal import LogDeleted
+from wolfstream.service.storage.interfaces import LogDeleted
 from wolfstream.service.storage.log import LogGap
 from wolfstream.service.storage.term import Term, TermState, split_blocks
 

@@ -22,17 +22,17 @@ from wolfstream.service.fleet.connection import (
     NatsTimeout,
 )
 from wolfstream.service.fleet.streams import STATES, states_subject
+from wolfstream.service.storage.interfaces import (
+    SnapshotDescription,
+    matches_pinned_name,
+    new_pinned_name,
+)
 from wolfstream.service.storage.snapshot_format import (
     DamagedSnapshot,
     State,
     UnreadableSnapshot,
     decode_state,
     encode_state,
-)
-from wolfstream.service.storage.snapshots import (
-    SnapshotDescription,
-    matches_pinned_name,
-    new_pinned_name,
 )
 
 T = TypeVar("T")
@@ -62,7 +62,7 @@ class _Manifest(NamedTuple):
 
 
 class JetStreamSnapshots:
-    """`storage.snapshots.Snapshots` in a stream; any thread may use it."""
+    """`storage.interfaces.Snapshots` in a stream; any thread may use it."""
 
     def __init__(self, nats: NatsConnection, kept: int = 4) -> None:
         """Use a connection.

@@ -1,25 +1,67 @@
-"""Opens a replica's storage: streams that all replicas share, and the replica's own directory."""
+"""Opens a replica's storage: streams that all replicas share, and the replica's own directory.
 
+A fleet has an identity, a random name that its first replica writes to a bucket.
+"""
+
+import asyncio
+import secrets
+import time
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from functools import partial
 from pathlib import Path
 from typing import NamedTuple
 
+from wolfstream.service.errors import StartupError
 from wolfstream.service.fleet.api_keys import FleetKeys
+from wolfstream.service.fleet.bucket_watch import (
+    PAUSE_SECONDS,
+    RETRY_SECONDS,
+    EntryTaken,
+    create_entry,
+)
 from wolfstream.service.fleet.connecting import connected_client
-from wolfstream.service.fleet.connection import NatsConnection
-from wolfstream.service.fleet.identity import identity
+from wolfstream.service.fleet.connection import NatsConnection, NatsRefusal, NatsTimeout
 from wolfstream.service.fleet.jetstream_catalogue import JetStreamCatalogue
 from wolfstream.service.fleet.jetstream_journal import JetStreamJournal
 from wolfstream.service.fleet.jetstream_snapshots import JetStreamSnapshots
 from wolfstream.service.fleet.login import NOBODY, Login
-from wolfstream.service.fleet.streams import KEYS_BUCKET, make_bucket, make_streams
+from wolfstream.service.fleet.streams import KEYS_BUCKET, MODELS_BUCKET, make_bucket, make_streams
 from wolfstream.service.storage.data_directory import high_water_path, replays_path
 from wolfstream.service.storage.high_water import HighWater
 from wolfstream.service.storage.interfaces import Storage
 from wolfstream.service.storage.replay_marks import ReplayMarks
 from wolfstream.service.storage.replica_directory import assign_to_fleet
+
+_IDENTITY_KEY = "fleet"
+_IDENTITY_SECONDS = 2 * RETRY_SECONDS
+
+
+def identity(connection: NatsConnection) -> str:
+    """Return the unique name of the fleet; create it if there is none. Raises StartupError."""
+    try:
+        return connection.run(_read_or_create(connection), _IDENTITY_SECONDS)
+    except (NatsRefusal, NatsTimeout) as error:
+        raise StartupError(f"the bucket {MODELS_BUCKET} cannot be used: {error}") from None
+
+
+async def _read_or_create(connection: NatsConnection) -> str:
+    stream, subject = f"KV_{MODELS_BUCKET}", f"$KV.{MODELS_BUCKET}.{_IDENTITY_KEY}"
+    name, deadline = secrets.token_hex(8), time.monotonic() + RETRY_SECONDS
+    while True:
+        try:
+            if (message := await connection.last_of_leader(stream, subject)) is not None:
+                return message.body.decode()
+            await create_entry(connection, MODELS_BUCKET, _IDENTITY_KEY, name.encode())
+        except EntryTaken:  # another replica has created the name meanwhile: read it
+            continue
+        except (NatsRefusal, NatsTimeout):
+            if time.monotonic() > deadline:
+                raise
+            await asyncio.sleep(PAUSE_SECONDS)
+        else:
+            return name
+
 
 _SECONDS = 60.0
 # One more than for a single server: a replica loads models often, and orchestrators routinely kill

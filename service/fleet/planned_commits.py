@@ -27,7 +27,7 @@ from wolfstream.service.fleet.connection import (
 )
 from wolfstream.service.fleet.streams import more_room
 from wolfstream.service.fleet.subject_messages import SubjectMessages
-from wolfstream.service.storage.journal import LogFull
+from wolfstream.service.storage.interfaces import LogFull
 
 # JetStream's error codes for a last message that is not the expected one. Rarely, the second occurs
 # although it is the expected one.

@@ -100,6 +100,13 @@ def require(holds: bool | np.bool_, name: str, what: str) -> None:
         raise WrongArrays(f"its array {name} {what}")
 
 
+def check_names(arrays: Arrays, blank: Arrays) -> None:
+    """Check for the names of a new head's arrays, and no others."""
+    if differing := arrays.keys() ^ blank.keys():
+        name = min(differing)
+        raise WrongArrays(f"its array {name} is {'missing' if name in blank else 'unknown'}")
+
+
 def check_weights(name: str, arrays: Arrays, samples: int) -> None:
     """Check for a number above zero for each of the samples."""
     check_shape(name, arrays, (samples,))

@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from wolfstream.service.heads.saved_arrays import Arrays, SavedHead, WrongArrays
+from wolfstream.service.heads.saved_arrays import Arrays, SavedHead, WrongArrays, check_names
 from wolfstream.service.heads.saved_numbers import (
     ANY,
     COUNT,
@@ -86,9 +86,7 @@ def check_bank(saved: SavedHead, blank_of: Callable[[int | None, int, int], Arra
     if plain.get("texts", 0) != saved.texts:
         raise WrongArrays("the number of texts of its bank is not that of its rows")
     blank = blank_of(saved.width, saved.texts, n_classes or 0)
-    if differing := arrays.keys() ^ blank.keys():
-        name = min(differing)
-        raise WrongArrays(f"its array {name} is {'missing' if name in blank else 'unknown'}")
+    check_names(arrays, blank)
     for name, array in arrays.items():
         _check_form(name, array, blank[name])
     for prefix in ("diagonal_", "texts_"):

@@ -1,6 +1,6 @@
 """Checks of a saved bank's arrays about earlier labels, before compiled code reads them."""
 
-from wolfstream.service.heads.saved_arrays import Arrays, WrongArrays, require
+from wolfstream.service.heads.saved_arrays import Arrays, WrongArrays, check_names, require
 from wolfstream.service.heads.saved_numbers import (
     COUNT,
     FROM_ZERO,
@@ -61,9 +61,7 @@ def check_past(arrays: Arrays, n_classes: int | None) -> None:
     blank = {
         name: array for name, array in past.state().items() if not name.startswith(_CALIBRATION)
     }
-    if differing := past_arrays.keys() ^ blank.keys():
-        name = min(differing)
-        raise WrongArrays(f"its array {name} is {'missing' if name in blank else 'unknown'}")
+    check_names(past_arrays, blank)
     for name, array in blank.items():
         same = past_arrays[name].dtype == array.dtype and past_arrays[name].shape == array.shape
         require(same, name, f"has the shape {past_arrays[name].shape} or another type")

@@ -3,7 +3,13 @@
 import numpy as np
 from numpy.typing import NDArray
 
-from wolfstream.service.heads.saved_arrays import Arrays, WrongArrays, check_weights, require
+from wolfstream.service.heads.saved_arrays import (
+    Arrays,
+    WrongArrays,
+    check_names,
+    check_weights,
+    require,
+)
 from wolfstream.service.heads.saved_numbers import (
     COUNT,
     FROM_ZERO,
@@ -68,9 +74,7 @@ def check_trees(arrays: Arrays, columns: object, n_classes: int | None) -> None:
     trees = TreeExperts(columns, (), *words, regression=n_classes is None, past=past)
     blank = trees.state()
     forest = {name: array for name, array in arrays.items() if name.startswith(_FOREST)}
-    if differing := (arrays.keys() - forest.keys()) ^ blank.keys():
-        name = min(differing)
-        raise WrongArrays(f"its array {name} is {'missing' if name in blank else 'unknown'}")
+    check_names({name: arrays[name] for name in arrays.keys() - forest.keys()}, blank)
     for name, array in blank.items():
         shape = arrays[name].shape
         if name.startswith(_ROWS):

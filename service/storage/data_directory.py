@@ -62,7 +62,7 @@ def fleet_path(data: Path) -> Path:
 
 
 def crash_path(data: Path) -> Path:
-    """Return the path of the trace of a crashed process; see `storage.crash_trace`."""
+    """Return the path of the trace of a crashed process; see `storage.process_mark`."""
     return data / "crash"
 
 

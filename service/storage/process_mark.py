@@ -1,11 +1,12 @@
-"""A mark of the running process and the memory it takes: the file `DIR/running`.
+"""What a process leaves that is killed or crashes: `DIR/running`, and a trace of the crash.
 
-A process that is killed leaves no message. It leaves this file, so the next process can report how
+A process that is killed leaves no message. It leaves `DIR/running`, so the next one can report how
 much memory the last one used. The file is not fsynced: it must survive the process, not a loss of
 power.
 """
 
 import contextlib
+import faulthandler
 import logging
 import threading
 from collections.abc import Callable
@@ -14,6 +15,30 @@ from pathlib import Path
 from wolfstream.service.storage.directories import make_private
 
 logger = logging.getLogger(__name__)
+
+_MAX_CHARACTERS = 2000
+
+
+def last_crash(path: Path) -> str:
+    """Return and log the stack of the last process if it crashed, otherwise ""."""
+    text = ""
+    with contextlib.suppress(OSError), path.open(errors="replace") as file:
+        text = file.read(_MAX_CHARACTERS)
+    if text:
+        logger.error("the last process crashed: trace=%s", text)
+    return text
+
+
+def watch_for_crashes(path: Path) -> None:
+    """Make this process write its stack to the file if it crashes; discard the last process's."""
+    try:
+        make_private(path)
+        # Never closed: the handler writes to its file descriptor.
+        file = path.open("w")
+        faulthandler.enable(file, all_threads=False)
+    except OSError as error:
+        logger.error("crashes will not be traced: path=%s error=%s", path, error)
+
 
 _SECONDS = 0.2  # between two measurements
 # A process that used three quarters of its memory was probably killed for want of more.

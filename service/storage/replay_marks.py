@@ -28,7 +28,7 @@ _SLOT = struct.Struct("<QQ8s")
 
 
 class ReplayMarks:
-    """`storage.journal.Replays` in a file. For one model, used by one thread at a time."""
+    """`storage.interfaces.Replays` in a file. For one model, used by one thread at a time."""
 
     def __init__(self, path: Path, read_only: bool = False, max_crashes: int = 2) -> None:
         """Open the marks of a directory.

@@ -11,6 +11,12 @@ from datetime import UTC, datetime
 from pathlib import Path
 
 from wolfstream.service.storage.directories import aside_path, make_directory, unused_path
+from wolfstream.service.storage.interfaces import (
+    DIGITS,
+    SnapshotDescription,
+    matches_pinned_name,
+    new_pinned_name,
+)
 from wolfstream.service.storage.snapshot_format import (
     DamagedSnapshot,
     State,
@@ -19,12 +25,6 @@ from wolfstream.service.storage.snapshot_format import (
     read_plain,
     write_content,
     write_state,
-)
-from wolfstream.service.storage.snapshots import (
-    DIGITS,
-    SnapshotDescription,
-    matches_pinned_name,
-    new_pinned_name,
 )
 
 logger = logging.getLogger(__name__)
@@ -35,7 +35,7 @@ _DELETED = ".deleted"
 
 
 class SnapshotFiles:
-    """`storage.snapshots.Snapshots` in a directory; any thread may use it."""
+    """`storage.interfaces.Snapshots` in a directory; any thread may use it."""
 
     def __init__(self, directory: Path, kept: int = 4) -> None:
         """Use a directory.

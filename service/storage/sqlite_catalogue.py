@@ -6,9 +6,9 @@ from contextlib import contextmanager
 from typing import Any
 
 from wolfstream.service.errors import StartupError, StorageFailed
-from wolfstream.service.storage.catalogue import NameTaken
 from wolfstream.service.storage.entries import CatalogueEntry, now
 from wolfstream.service.storage.high_water import HighWater
+from wolfstream.service.storage.interfaces import NameTaken
 from wolfstream.service.storage.sqlite_file import SqliteFile
 from wolfstream.service.storage.sqlite_log import SqliteLog, SqliteTerm
 from wolfstream.service.storage.sqlite_rows import (
@@ -35,7 +35,7 @@ def models_in(file: SqliteFile) -> list[CatalogueEntry]:
 
 
 class SqliteCatalogue:
-    """`storage.catalogue.Catalogue` in a database. Used by one thread at a time."""
+    """`storage.interfaces.Catalogue` in a database. Used by one thread at a time."""
 
     def __init__(self, file: SqliteFile, high_water: HighWater) -> None:
         """Use a database and its high-water marks."""

@@ -18,7 +18,7 @@ from wolfstream.service.storage.term import Part, Term
 
 
 class SqliteJournal:
-    """`storage.journal.Journal` in a database. Used by one thread at a time.
+    """`storage.interfaces.Journal` in a database. Used by one thread at a time.
 
     A commit is written for all of its terms or for none, and each call waits for the result, so a
     part is never Unfinished.

@@ -8,10 +8,14 @@ from typing import Any, Literal, TypeAlias, cast
 
 from wolfstream.service.errors import InDoubt, NotLeader, StorageFailed
 from wolfstream.service.storage.entries import CatalogueEntry, Entry, KeyedRequest, Rollback
-from wolfstream.service.storage.interfaces import Storage
-from wolfstream.service.storage.journal import LogDeleted, LogFull, Unfinished
+from wolfstream.service.storage.interfaces import (
+    LogDeleted,
+    LogFull,
+    SnapshotDescription,
+    Storage,
+    Unfinished,
+)
 from wolfstream.service.storage.snapshot_format import DamagedSnapshot, State
-from wolfstream.service.storage.snapshots import SnapshotDescription
 from wolfstream.service.storage.term import Part, Term, split_blocks
 
 Fate: TypeAlias = Literal["refused", "full", "lost", "written", "late"]

@@ -1,6 +1,5 @@
 """The default model where labels come late: what it answers, and that a replay rebuilds it."""
 
-from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -17,13 +16,6 @@ from wolfstream.service.samples.validation import Samples
 from wolfstream.service.spec.model import read_spec
 
 BATCH = 20
-
-
-@pytest.fixture
-def bench(tmp_path: Path) -> Iterator[Bench]:
-    bench = Bench(tmp_path / "data")
-    yield bench
-    bench.close()
 
 
 def created(bench: Bench, task: str, name: str = "m", **spec: Any) -> Model:

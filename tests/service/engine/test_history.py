@@ -1,7 +1,6 @@
 """The snapshots of a model: which are kept, what is told of them, and who may ask for them."""
 
 import threading
-from collections.abc import Iterator
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any
@@ -22,13 +21,6 @@ from wolfstream.service.storage.snapshot_files import SnapshotFiles
 
 SPEC = {"asset": {"dimension": 16}}
 ROWS = three_classes(20, 9).X
-
-
-@pytest.fixture
-def bench(tmp_path: Path) -> Iterator[Bench]:
-    bench = Bench(tmp_path / "data")
-    yield bench
-    bench.close()
 
 
 def create(client: httpx.Client, name: str, spec: Any = SPEC) -> None:

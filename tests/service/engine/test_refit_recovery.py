@@ -36,12 +36,6 @@ def server(tmp_path: Path) -> Any:
     process.close()
 
 
-@pytest.fixture
-def client(server: ServerProcess) -> Any:
-    with httpx.Client(base_url=server.url, timeout=30) as http:
-        yield http
-
-
 def everything(client: httpx.Client) -> list[Any]:
     """What the model says to the last bit, and how it stands; buffers may differ in size."""
     told = client.get("/v1/models/m").json()

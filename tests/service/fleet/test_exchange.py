@@ -18,7 +18,7 @@ from tests.service.fleet.test_log import Replica, be_patient, bound_of_log
 from tests.service.fleet.trio import wait_for
 from wolfstream.service.fleet.connection import NatsTimeout
 from wolfstream.service.fleet.streams import log_location, shares_stream
-from wolfstream.service.storage.catalogue import NameTaken
+from wolfstream.service.storage.interfaces import NameTaken
 from wolfstream.service.storage.term import Part
 
 _STREAMS = 8

@@ -15,11 +15,11 @@ from nats.js.errors import KeyNotFoundError
 from nats.js.kv import KeyValue
 
 from wolfstream.service.access.keys import KeysError, add_key
-from wolfstream.service.fleet import identity as identity_module
+from wolfstream.service.fleet import opening
 from wolfstream.service.fleet.api_keys import FleetKeys
 from wolfstream.service.fleet.bucket_watch import EntryTaken, create_entry
 from wolfstream.service.fleet.connection import NatsConnection, NatsTimeout
-from wolfstream.service.fleet.identity import identity
+from wolfstream.service.fleet.opening import identity
 from wolfstream.service.fleet.streams import KEYS_BUCKET, MODELS_BUCKET, make_streams
 
 
@@ -92,7 +92,7 @@ def test_identity_is_asked_for_again_while_nobody_answers(
         if len(asked) < 3:
             raise NatsTimeout("no server holds the stream now")
 
-    monkeypatch.setattr(identity_module, "PAUSE_SECONDS", 0.01)
+    monkeypatch.setattr(opening, "PAUSE_SECONDS", 0.01)
     monkeypatch.setattr(nats, "last_of_leader", unanswered_at_first)
     assert identity(nats)
     assert len(asked) == 4  # and once more before it is written

@@ -22,7 +22,7 @@ if MISSING:
 
 from wolfstream.service.fleet import (
     batches,
-    commits_under_way,
+    jetstream_journal,
     jetstream_log,
     jetstream_term,
     subject_messages,
@@ -33,9 +33,8 @@ from wolfstream.service.fleet.jetstream_journal import JetStreamJournal
 from wolfstream.service.fleet.jetstream_log import JetStreamLog
 from wolfstream.service.fleet.jetstream_snapshots import JetStreamSnapshots
 from wolfstream.service.fleet.streams import log_location, make_streams
-from wolfstream.service.storage.catalogue import NameTaken
 from wolfstream.service.storage.high_water import HighWater
-from wolfstream.service.storage.journal import LogFull, Unfinished
+from wolfstream.service.storage.interfaces import LogFull, NameTaken, Unfinished
 from wolfstream.service.storage.log import LogReader
 from wolfstream.service.storage.replay_marks import ReplayMarks
 from wolfstream.service.storage.snapshot_format import State
@@ -174,7 +173,7 @@ def told(log: LogReader, after: int = 0) -> list[int]:
 
 def be_patient(monkeypatch: pytest.MonkeyPatch, seconds: float) -> None:
     """Send commits again for so long."""
-    for module in (commits_under_way, jetstream_log, jetstream_term):
+    for module in (jetstream_journal, jetstream_log, jetstream_term):
         monkeypatch.setattr(module, "RETRY_SECONDS", seconds)
 
 

@@ -31,7 +31,7 @@ from wolfstream.service.errors import (
 from wolfstream.service.model.live import Model
 from wolfstream.service.model.revision import Revision
 from wolfstream.service.storage.entries import CatalogueEntry, Entry, KeyedRequest, Rollback
-from wolfstream.service.storage.journal import Unfinished
+from wolfstream.service.storage.interfaces import Unfinished
 from wolfstream.service.storage.snapshot_format import State, UnreadableSnapshot, encode_state
 from wolfstream.service.storage.term import Part, TermState
 

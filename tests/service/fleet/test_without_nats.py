@@ -21,7 +21,7 @@ from wolfstream.service.engine import writer
 if MISSING:
     pytest.skip(MISSING, allow_module_level=True)
 
-from wolfstream.service.fleet import commits_under_way, jetstream_log, jetstream_term, members
+from wolfstream.service.fleet import jetstream_journal, jetstream_log, jetstream_term, members
 
 BODY = {"x": [[1, 2], [2, 1]], "y": [0, 1]}
 
@@ -123,7 +123,7 @@ def hurry_in_the_end() -> None:
     """Let a replica that ends save for a second only, and soon give up what nobody answers."""
     look_for_others_briefly()
     writer._LAST_SECONDS = 1.0
-    for module in (commits_under_way, jetstream_log, jetstream_term):
+    for module in (jetstream_journal, jetstream_log, jetstream_term):
         module.RETRY_SECONDS = 1.5
 
 

@@ -15,7 +15,7 @@ from wolfstream.service.fleet.jetstream_log import JetStreamLog
 from wolfstream.service.fleet.key_archive import KeyArchive
 from wolfstream.service.fleet.log_index import Purge
 from wolfstream.service.fleet.subject_messages import SubjectMessages
-from wolfstream.service.storage import snapshots
+from wolfstream.service.storage import interfaces
 
 
 class Mutant(NamedTuple):
@@ -67,7 +67,7 @@ def _keep_keys_unread(patch: pytest.MonkeyPatch) -> None:
 
 def _pin_by_digest(patch: pytest.MonkeyPatch) -> None:
     """Give pinned states of the same bytes the same name."""
-    patch.setattr(jetstream_snapshots, "new_pinned_name", snapshots._digest)
+    patch.setattr(jetstream_snapshots, "new_pinned_name", interfaces._digest)
 
 
 def _delete_by_name(patch: pytest.MonkeyPatch) -> None:

@@ -26,7 +26,7 @@ from tests.service.jetstream.wire import Wire
 from wolfstream.service.errors import InDoubt, NotLeader, StartupError, StorageFailed
 from wolfstream.service.fleet import (
     chain,
-    commits_under_way,
+    jetstream_journal,
     jetstream_log,
     jetstream_snapshots,
     jetstream_term,
@@ -38,7 +38,7 @@ from wolfstream.service.fleet import (
 from wolfstream.service.fleet.streams import make_streams, shares_stream
 from wolfstream.service.storage import entries
 from wolfstream.service.storage.entries import CatalogueEntry, Entry, KeyedRequest, Rollback
-from wolfstream.service.storage.journal import Unfinished
+from wolfstream.service.storage.interfaces import Unfinished
 from wolfstream.service.storage.log import LogReader
 from wolfstream.service.storage.snapshot_format import DamagedSnapshot, State, encode_state
 from wolfstream.service.storage.term import Part, Term, TermState
@@ -63,12 +63,12 @@ def patch_time(
     def wait(futures: Any, seconds: float | None, return_when: str = "ALL_COMPLETED") -> None:
         wait_driven(loop, futures, seconds, return_when)
 
-    patch.setattr(commits_under_way, "wait", wait)
+    patch.setattr(jetstream_journal, "wait", wait)
     patch.setattr("secrets.token_bytes", random.randbytes)
     patch.setattr("secrets.token_hex", lambda n: random.randbytes(n).hex())
     patch.setattr("os.fsync", lambda _: None)  # no machine fails here
     seconds = random.choice(patience)
-    for module in (jetstream_log, jetstream_term, commits_under_way):
+    for module in (jetstream_log, jetstream_term, jetstream_journal):
         patch.setattr(module, "RETRY_SECONDS", seconds)
     patch.setattr(key_archive, "_RETRY_SECONDS", seconds)
     patch.setattr(log_index, "_COMMITS_OF_SEGMENT", random.choice((1, 2, 5)))

@@ -5,8 +5,7 @@ from typing import Any
 from weakref import WeakKeyDictionary
 
 from wolfstream.service.storage.entries import Entry, KeyedRequest, new_epoch
-from wolfstream.service.storage.interfaces import Storage
-from wolfstream.service.storage.journal import Journal
+from wolfstream.service.storage.interfaces import Journal, Storage
 from wolfstream.service.storage.sqlite_journal import SqliteJournal
 from wolfstream.service.storage.term import Part, Term, UnownedLog
 

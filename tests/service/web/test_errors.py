@@ -65,7 +65,7 @@ def below(kind: type[Refusal]) -> list[type[Refusal]]:
 
 
 # Those of the program; a test elsewhere may define one for itself.
-ALL = [kind for kind in below(Refusal) if kind.__module__.startswith("wolfstream.service.errors.")]
+ALL = [kind for kind in below(Refusal) if kind.__module__ == errors.__name__]
 each_refusal = pytest.mark.parametrize("kind", ALL, ids=lambda kind: kind.__name__)
 
 

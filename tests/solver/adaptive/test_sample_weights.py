@@ -4,6 +4,7 @@ import numpy as np
 import pytest
 
 from tests.solver.bank_parts import learners_of, scores_before
+from tests.solver.differences import assert_same_state
 from tests.solver.streams import clusters, sparse
 from wolfstream.solver.adaptive.classifier import AdaptiveClassifier
 from wolfstream.solver.adaptive.regressor import AdaptiveRegressor, predict_values
@@ -20,13 +21,6 @@ def samples(n=320, seed=0):
 
 def banks(temporal=False):
     return AdaptiveClassifier(4), AdaptiveRegressor(4, temporal=temporal)
-
-
-def assert_same_state(one, other):
-    ours, theirs = one.state(), other.state()
-    assert ours.keys() == theirs.keys()
-    for name, array in ours.items():
-        np.testing.assert_array_equal(array, theirs[name], err_msg=name)
 
 
 @pytest.mark.parametrize("temporal", [False, True])

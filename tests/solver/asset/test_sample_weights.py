@@ -3,6 +3,7 @@
 import numpy as np
 import pytest
 
+from tests.solver.differences import assert_same_state
 from tests.solver.streams import clusters
 from wolfstream.solver.asset.learner import Asset
 from wolfstream.solver.asset.view import predict
@@ -17,13 +18,6 @@ TASKS = ("classification", "regression")
 def samples(task, n=300, seed=0):
     X, codes = clusters(seed, n, n_classes=3)
     return X, codes if task == "classification" else X[:, 0] + np.sin(X[:, 1])
-
-
-def assert_same_state(one, other):
-    ours, theirs = one.state(), other.state()
-    assert ours.keys() == theirs.keys()
-    for name, array in ours.items():
-        np.testing.assert_array_equal(array, theirs[name], err_msg=name)
 
 
 @pytest.mark.parametrize("task", TASKS)

@@ -3,6 +3,7 @@
 import numpy as np
 import pytest
 
+from tests.solver.differences import assert_same_state
 from tests.solver.streams import FLOAT64, clusters, direct_hessian, members
 from wolfstream.solver.frank_wolfe.one_versus_one import solve_pairs
 from wolfstream.solver.frank_wolfe.solve_dual import Settings
@@ -39,13 +40,6 @@ def test_values_that_are_coarse_already_do_not_change_a_weight_of_one():
     np.testing.assert_array_equal(
         ridges.inverse_weights(np.zeros(3, np.int64), given, single), [2.0, 1.0, 1.0]
     )
-
-
-def assert_same_state(one, other):
-    ours, theirs = one.state(), other.state()
-    assert ours.keys() == theirs.keys()
-    for name, array in ours.items():
-        np.testing.assert_array_equal(array, theirs[name], err_msg=name)
 
 
 @pytest.mark.parametrize("n_classes", [2, 4])
