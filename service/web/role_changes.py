@@ -227,10 +227,20 @@ class RoleChanges:
         else:
             self._failures.pop(name, None)
 
-    async def release(self, name: str) -> None:
-        """Stop leading a model, and announce it."""
+    async def release(self, name: str, seconds: float | None = None) -> None:
+        """Stop leading a model, and announce it.
+
+        Args:
+            name: of the model.
+            seconds: how long to learn the requests that have come for it. What is left then is in
+                the log, for the next leader. None: until all are learned.
+        """
         try:
-            await self._engine.leading.release(name)
+            async with asyncio.timeout(seconds):
+                await self._engine.leading.release(name)
+        except TimeoutError:
+            logger.info("model handed over before its requests were learned: model=%s", name)
+            self._engine.leading.release_now(name)
         except Refusal as error:
             logger.warning("handover failed: model=%s error=%s", name, error)
         self._members.announce()

@@ -17,6 +17,8 @@ logger = logging.getLogger(__name__)
 
 # How long a stopping replica still responds to replicas that do not know yet that it stops.
 _LINGER_SECONDS = 1.0
+# How long it still learns the requests that have come for its models.
+_LEARN_SECONDS = 2.0
 
 
 class Roles:
@@ -169,9 +171,12 @@ class Roles:
         self._changes.end()
         self.members.announce()
         if len(self.members.living()) > 1:
-            for model in self._engine.recovered():
-                if model.champion is None:  # a challenger moves with its champion
-                    await self._changes.release(model.name)
+            releases = [
+                self._changes.release(model.name, _LEARN_SECONDS)
+                for model in self._engine.recovered()
+                if model.champion is None  # a challenger moves with its champion
+            ]
+            await asyncio.gather(*releases)
         self.members.announce()
         await asyncio.sleep(_LINGER_SECONDS)
 
