@@ -9,12 +9,12 @@ from collections.abc import Callable, Iterator
 from typing import Any, NamedTuple
 
 import msgpack
-from pydantic_core import from_json
 
 from wolfstream.service.calls.problems import Problem
 from wolfstream.service.errors import Refusal, Unavailable, Unreadable, UnsupportedFormat
 from wolfstream.service.errors.visible_text import visible
 from wolfstream.service.files.roles import NO_ROLES, Roles
+from wolfstream.service.web.formats import sliced_json
 from wolfstream.service.web.formats.bounds import Bounds, Counter, check_json, check_msgpack
 from wolfstream.service.web.formats.chunks import json_chunks, msgpack_chunks
 from wolfstream.service.web.formats.finite import finite_json, finite_msgpack
@@ -50,7 +50,7 @@ def _decode_json(body: bytes, bounds: Bounds) -> Any:
     if not body:
         raise Unreadable("the body is not JSON: it is empty")
     try:
-        decoded = from_json(body)
+        decoded = sliced_json.decode(body)
     except ValueError as error:
         raise Unreadable(f"the body is not JSON: {error}") from None
     check_json_names(body, decoded)
