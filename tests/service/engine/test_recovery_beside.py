@@ -115,3 +115,35 @@ def test_the_model_is_served_once_it_is_recovered(killed: tuple[ServerProcess, A
     server.start()
     assert predicted(server.url, "long")["sequence"] == N + 3
     assert predicted(server.url, "short")["sequence"] == sequences[-1]
+
+
+def test_orders_about_other_models_run_meanwhile(killed: tuple[ServerProcess, Any]) -> None:
+    server, said = killed
+    server.prelude = _slower
+    server.start()
+    with httpx.Client(base_url=f"{server.url}/v1/models", timeout=20) as client:
+
+        def call(method: str, path: str, **given: Any) -> httpx.Response:
+            return client.request(method, path, **given).raise_for_status()
+
+        call("POST", "/short/snapshot")
+        call("POST", "/short/asset", json=samples(10))
+        assert call("POST", "/short/rollback", json={"sequence": 10}).json()["sequence"] == 20
+        state = call("GET", "/short/state").content
+        octets = {"content-type": "application/octet-stream"}
+        call("PUT", "/copy/state", content=state, headers=octets)
+        assert client.put("/long/state", content=state, headers=octets).status_code == 503
+        call("PUT", "/second", json={**SPEC, "follows": "copy", "start": "state"})
+        call("POST", "/copy/asset", json=samples(10))
+        assert soon(lambda: call("GET", "/second").json()["sequence"] == 30)
+        call("POST", "/copy/promote", json={"model": "second"})
+        call("DELETE", "/second")
+        call("DELETE", "/short")
+        listed = httpx.get(f"{server.url}/v1/models").json()["models"]
+        assert [model["model"] for model in listed] == ["copy"]
+        assert client.get("/long").status_code == 503
+    server.kill()
+    server.prelude = None
+    server.start()
+    assert predicted(server.url, "copy")["sequence"] == 30
+    assert predicted(server.url, "long") == said
