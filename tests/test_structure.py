@@ -35,7 +35,7 @@ WORLD = {
 # has loaded it. Fits go on beside learning on one thread, and no result depends on when they end.
 EXEMPT = {
     "solver.estimators.batch": {"time"},
-    "solver.estimators.one_at_a_time": {"sys"},
+    "solver.estimators.stream": {"sys"},
     "solver.prepare.cells": {"datetime"},
     "solver.refits": {"os", "threading"},
 }

@@ -41,8 +41,7 @@ if TYPE_CHECKING:
     from wolfstream.solver.estimators.semiparametric_regressor import SemiparametricSVR
     from wolfstream.solver.estimators.sfw_classifier import SFWClassifier
     from wolfstream.solver.estimators.sfw_regressor import SFWRegressor
-    from wolfstream.solver.estimators.stream_classifier import StreamClassifier
-    from wolfstream.solver.estimators.stream_merge import merge
+    from wolfstream.solver.estimators.stream_classifier import StreamClassifier, merge
     from wolfstream.solver.estimators.stream_regressor import StreamRegressor
 
 # In a clone, `service` and `solver` are links to the folders beside this one. A source
@@ -114,7 +113,7 @@ _HOMES = {
     "StreamRegressor": "wolfstream.solver.estimators.stream_regressor",
     "Unreachable": "wolfstream.service.client.errors",
     "load": "wolfstream.service.notebook.files",
-    "merge": "wolfstream.solver.estimators.stream_merge",
+    "merge": "wolfstream.solver.estimators.stream_classifier",
     "save": "wolfstream.service.notebook.files",
 }
 

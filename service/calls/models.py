@@ -1,13 +1,10 @@
-"""Bodies of models: their specs, which are pydantic's, and their descriptions."""
+"""Bodies of models: specs, which are pydantic's, descriptions, history, refits and challengers."""
 
-from typing import Annotated, Literal, NotRequired, TypeAlias
+from typing import Annotated, Any, Literal, NotRequired, TypeAlias
 
 from pydantic import Field, GetPydanticSchema
 
 from wolfstream.service.calls.certainty import Calibration, ClassScores
-from wolfstream.service.calls.challengers import Lag, PassedOver
-from wolfstream.service.calls.history import RolledBack
-from wolfstream.service.calls.refits import Fit
 from wolfstream.service.calls.values import (
     Body,
     Classes,
@@ -16,6 +13,9 @@ from wolfstream.service.calls.values import (
     ModelStatus,
     Notices,
     Object,
+    OwnBody,
+    Problem,
+    Seconds,
     Sequence,
     State,
     Time,
@@ -23,6 +23,174 @@ from wolfstream.service.calls.values import (
 from wolfstream.service.spec.following import Start
 from wolfstream.service.spec.heads import HeadName
 from wolfstream.service.spec.model import ModelSpec
+
+
+class Coefficient(Body):
+    """The coefficient of a function of the spec's basis."""
+
+    basis: dict[str, Any]
+    beta: float
+
+
+class Fit(Body):
+    """The result of a refit: on disk, and used for predictions until the next one."""
+
+    job: str | None
+    """null: fitted by `train`."""
+    sequence: Count
+    """The model's sequence when the window was copied."""
+    samples: Count
+    support_vectors: Count
+    kkt_violation: float
+    n_iter: Count
+    gamma: float | None
+    beta: list[Coefficient]
+    """The coefficient of each function of the spec's basis."""
+
+
+class Progress(Body, total=False):
+    """Progress of the solver, which ends at a violation of at most `tol`."""
+
+    iteration: Count
+    kkt_violation: float
+    tol: float
+
+
+class Job(Body):
+    """A refit as a job."""
+
+    job: str
+    model: ModelName
+    status: Literal["queued", "running", "done", "failed"]
+    href: str
+    sequence: Count | None
+    """The model's sequence when the window was copied, before the refit."""
+    epoch: str | None
+    samples: Count | None
+    """Number of samples in the window."""
+    seconds: Seconds
+    progress: Progress | None
+    """Progress of the solver, which ends at a violation of at most `tol`."""
+    result: Fit | None
+    error: Problem | None
+
+
+class Jobs(Body):
+    """The refits of a model."""
+
+    jobs: list[Job]
+    """The model's latest, newest first."""
+
+
+class Rollback(OwnBody):
+    """A snapshot to go back to."""
+
+    sequence: Count
+    """Sequence of a snapshot in the model's history."""
+
+
+class RolledBack(Body):
+    """The last rollback, or promotion."""
+
+    to: Count
+    """Sequence of the snapshot."""
+    at: Count
+    """The model's own sequence at the rollback, from which it continues counting."""
+    time: Time
+    of: NotRequired[str]
+    """The model with which it exchanged states, if it was a promotion."""
+
+
+class Snapshot(Body):
+    """A snapshot that is kept."""
+
+    sequence: Sequence
+    epoch: str | None
+    """null if the file is damaged."""
+    bytes: Count
+    written: Time
+    samples_since: Count
+    """Number of samples logged after it; a rollback to it forgets them."""
+    rolled_back: RolledBack | None
+    scores: dict[str, Object] | None
+    """Scores of each head at that time; null if the file is damaged."""
+
+
+class History(State):
+    """The snapshots of a model."""
+
+    rolled_back: RolledBack | None
+    snapshots: list[Snapshot]
+    """Newest first."""
+
+
+class MetricsHistory(State):
+    """The numbers of a model over the last hours."""
+
+    interval_seconds: float
+    """Time between two points while the model learns or predicts."""
+    time: list[float]
+    """Time of each point, in seconds since 1970, ascending."""
+    numbers: dict[str, list[float | None]]
+    """By name, each as long as `time`, null where a point lacks it: sequence, samples_per_second,
+    rows_per_second, learn_seconds and predict_seconds (means of its requests), of each head its
+    size, gap, and accuracy or mae over the last 1,000 samples, and those of rules that use no
+    features."""
+
+
+Lag: TypeAlias = Annotated[
+    Count,
+    Field(description="Number of samples in its champion's log that it has not learned yet."),
+]
+PassedOver: TypeAlias = Annotated[
+    Count, Field(description="Number of samples that its spec refuses.")
+]
+Cost: TypeAlias = Annotated[
+    float | None,
+    Field(description="Time to learn a sample, on average since the server started."),
+]
+
+
+class Promotion(OwnBody):
+    """The challenger that takes the place of its champion."""
+
+    model: ModelName
+    """Name of a challenger of this model."""
+
+
+class Challenger(State):
+    """A challenger beside its champion."""
+
+    status: ModelStatus
+    notice: str | None
+    lag: Lag
+    passed_over: PassedOver
+    samples: Count
+    """Number of samples compared, since the last rollback or promotion of either."""
+    loss: float | None
+    """Loss of the challenger on these samples: the share of errors for labels, the mean absolute
+    error for numbers."""
+    champion_loss: float | None
+    """Loss of the champion on the same samples."""
+    difference: float | None
+    """Mean of (champion's loss - challenger's) / (their sum); for labels, the difference of the two
+    shares of errors."""
+    interval: Annotated[list[float], Field(min_length=2, max_length=2)] | None
+    """Contains the expected difference at all times, with the probability `level`."""
+    better: Literal["champion", "challenger"] | None
+    """Which of the two is better; null while zero is within the interval."""
+    cost_microseconds: Cost
+
+
+class Challengers(State):
+    """A model and its challengers."""
+
+    task: str
+    level: float
+    """The probability with which the intervals hold."""
+    cost_microseconds: Cost
+    challengers: list[Challenger]
+    """Oldest first."""
 
 
 class Spec(ModelSpec):

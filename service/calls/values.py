@@ -1,13 +1,14 @@
-"""The values of fields that several bodies have."""
+"""The values of fields that several bodies have, and the body of every refusal and of health."""
 
-from typing import Annotated, Any, Literal, TypeAlias
+from typing import Annotated, Any, Literal, NotRequired, TypeAlias
 
 from pydantic import Field
 from typing_extensions import TypedDict
 
+from wolfstream.service.errors import Outcome
 from wolfstream.service.samples.ids import LONGEST_ID
 from wolfstream.service.samples.numbers import LARGEST_TARGET
-from wolfstream.service.samples.weights import LARGEST_WEIGHT, LEAST_WEIGHT
+from wolfstream.service.samples.raw_arrays import LARGEST_WEIGHT, LEAST_WEIGHT
 from wolfstream.service.spec.model import MODEL_NAME_PATTERN
 
 
@@ -142,3 +143,39 @@ class State(Body):
     model: ModelName
     sequence: Sequence
     epoch: Epoch
+
+
+class Fault(Body):
+    """One place of a request that is wrong."""
+
+    detail: str
+    row: NotRequired[Count]
+    line: NotRequired[Count]
+    """Line of the row in a body of lines, counted from 1."""
+    pointer: NotRequired[str]
+
+
+class Problem(Body):
+    """RFC 9457: what is wrong, and where."""
+
+    type: str
+    title: str
+    status: int
+    detail: str
+    errors: NotRequired[list[Fault]]
+    retry_after_seconds: NotRequired[Count]
+    outcome: NotRequired[Outcome]
+    """The outcome for samples that were to be learned. `durable`: they are on disk, and learned
+    after a restart at the latest."""
+    request_id: NotRequired[str]
+    """The client's `X-Request-ID`, or a new one; the log has it too."""
+
+
+class Status(Body):
+    """What the server says of itself."""
+
+    status: str
+    compiling: NotRequired[str]
+    """How much of the code for all kinds of models is compiled."""
+    broken: NotRequired[str]
+    """How many models learn nothing more, if any."""

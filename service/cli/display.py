@@ -12,7 +12,7 @@ from rich.console import Console
 from rich.progress import BarColumn, Progress, ProgressColumn, TextColumn, TimeElapsedColumn
 from rich.table import Table
 
-from wolfstream.service.errors.visible_text import visible
+from wolfstream.service.errors import visible
 
 _LINE_SECONDS = 2.0
 

@@ -5,7 +5,7 @@ from contextlib import contextmanager
 
 import click
 
-from wolfstream.service.errors.visible_text import visible
+from wolfstream.service.errors import visible
 
 
 class Failure(click.ClickException):

@@ -18,7 +18,7 @@ from wolfstream.service.cli.display import ProgressDisplay
 from wolfstream.service.cli.replay_connections import Connection
 from wolfstream.service.client.batches import Batch
 from wolfstream.service.client.errors import ClientError, Refused, Unreachable
-from wolfstream.service.errors.visible_text import visible
+from wolfstream.service.errors import visible
 from wolfstream.service.files.labelled import Label
 from wolfstream.service.training.evaluation import Evaluation
 from wolfstream.solver.stream.labels import key_of

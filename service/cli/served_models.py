@@ -8,7 +8,7 @@ import click
 
 from wolfstream.service.cli.options import ask_first, read_json, server_client, server_option
 from wolfstream.service.cli.tables import table
-from wolfstream.service.errors.visible_text import visible
+from wolfstream.service.errors import visible
 
 _model = click.argument("model")
 _as_json = click.option("--json", "as_json", is_flag=True, help="Print the whole response as JSON.")

@@ -71,7 +71,7 @@ def export_(data: Path, model: str, out: Path, sequence: int | None, force: bool
     from wolfstream.service.cli.display import Bar
 
     with file_errors():
-        from wolfstream.service.engine.transfer import export_model
+        from wolfstream.service.engine.directory_models import export_model
         from wolfstream.service.storage.snapshot_format import write_state
 
         with Bar(f"exporting {model}") as bar:
@@ -112,8 +112,8 @@ def import_(data: Path, file: Path, name: str) -> None:
             f"{name!r} cannot be the name of a model: {NAME_RULE}", param_hint="--name"
         )
     with file_errors():
+        from wolfstream.service.engine.directory_models import import_model
         from wolfstream.service.engine.model_files import describe
-        from wolfstream.service.engine.transfer import import_model
 
         loaded = import_model(data, file, name)
     click.echo(f"{data}: {name}, {describe(loaded)}")

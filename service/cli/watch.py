@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from wolfstream.service.cli.options import server_client, server_option
-from wolfstream.service.errors.visible_text import visible
+from wolfstream.service.errors import visible
 
 # rich is imported when the command runs: help is quick.
 if TYPE_CHECKING:

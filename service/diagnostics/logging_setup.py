@@ -19,7 +19,7 @@ from datetime import UTC, datetime
 from typing import Any, Literal
 
 from wolfstream.service.diagnostics import tracing
-from wolfstream.service.errors.visible_text import visible
+from wolfstream.service.errors import visible
 
 # uvicorn's logger for problems with connections.
 _CONNECTIONS = "uvicorn.error"

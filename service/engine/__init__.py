@@ -1,8 +1,8 @@
 """Live models: everything between a checked request and its acknowledgement.
 
 The bounded queue, admission, the writer that appends, learns and publishes, and recovery after a
-stop. `facade.Engine` is what the server uses. It knows nothing of HTTP, formats or API keys.
-crash. `facade.Engine` is what the server uses.
+stop or a crash. `facade.Engine` is what the server uses. It knows nothing of HTTP, formats or API
+keys.
 
 It may import `service.storage`, `service.model`, `service.heads`, `service.calls`,
 `service.samples`, `service.spec`, `service.diagnostics`, `service.native`, `service.settings`,

@@ -12,19 +12,17 @@ from wolfstream.service.engine.blocks import AdmittedRequest, CheckedRequest, in
 from wolfstream.service.engine.broken import error_text, not_yet_learned
 from wolfstream.service.engine.duplicates import Duplicates
 from wolfstream.service.engine.idempotency import body_digest
-from wolfstream.service.engine.late_labels import (
-    LabelJoiner,
+from wolfstream.service.engine.late_labels import LabelJoiner
+from wolfstream.service.engine.predictions import AdmittedPrediction, PredictionAdmission
+from wolfstream.service.engine.queue_items import (
     LabelOutcomes,
     LabelRequest,
+    LearnRequest,
+    Reply,
     SampleRun,
-)
-from wolfstream.service.engine.learn_request import LearnRequest, Reply
-from wolfstream.service.engine.predictions import (
-    AdmittedPrediction,
-    PredictionAdmission,
+    Waiter,
     WaitingRowsRequest,
 )
-from wolfstream.service.engine.waiter import Waiter
 from wolfstream.service.errors import AnotherState, ModelBroken, Refusal, ServerFailed
 from wolfstream.service.model.draft import Draft, Limits
 from wolfstream.service.model.learner import Learner
@@ -43,16 +41,16 @@ class Admission(NamedTuple):
     Attributes:
         admitted: samples and labels to learn, model by model and in order.
         remembered: predictions whose rows are to wait for labels.
-        settled: requests of labels that bring nothing to learn. They are answered once the rest of
+        known: requests of labels that bring nothing to learn. They are answered once the rest of
             the group is durable, because they may repeat its labels.
         refused: replies that no log has to confirm.
         unsure: refusals that are wrong if another replica has learned meanwhile, such as those of
-            another revision. They are answered when `settled` is.
+            another revision. They are answered when `known` is.
     """
 
     admitted: list[AdmittedRequest]
     remembered: list[AdmittedPrediction]
-    settled: list[tuple[LabelRequest, LabelOutcomes]]
+    known: list[tuple[LabelRequest, LabelOutcomes]]
     refused: list[Reply]
     unsure: list[tuple[Model, Reply]]
 
@@ -69,7 +67,7 @@ class Admission(NamedTuple):
     def confirmed(self) -> set[Model]:
         """The models about which a client is told something that writes no entry."""
         return {
-            *(request.model for request, _ in self.settled),
+            *(request.model for request, _ in self.known),
             *(item.request.model for item in self.remembered if item.new is None),
             *(model for model, _ in self.unsure),
         }
@@ -78,15 +76,15 @@ class Admission(NamedTuple):
         """Yield the waiters of all requests that wait for the commit."""
         yield from (item.request.waiter for item in self.admitted)
         yield from (item.request.waiter for item in self.remembered)
-        yield from (request.waiter for request, _ in self.settled)
+        yield from (request.waiter for request, _ in self.known)
         yield from (waiter for _, (waiter, _) in self.unsure)
 
-    def of(self, models: Collection[int]) -> "Admission":
+    def part_for(self, models: Collection[int]) -> "Admission":
         """Return the part that concerns these models (by id), without refusals."""
         return Admission(
             [item for item in self.admitted if item.request.model.id in models],
             [item for item in self.remembered if item.request.model.id in models],
-            [item for item in self.settled if item[0].model.id in models],
+            [item for item in self.known if item[0].model.id in models],
             [],
             [item for item in self.unsure if item[0].id in models],
         )
@@ -230,7 +228,7 @@ def _accept_labels(
     joiner.take(outcomes, request.labels)
     if outcomes.runs:
         return CheckedRequest(request, draft.sequence, outcomes.runs, outcomes)
-    admission.settled.append((request, outcomes))
+    admission.known.append((request, outcomes))
     return None
 
 

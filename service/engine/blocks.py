@@ -3,7 +3,8 @@
 A block is what one matrix product learns. Its size is bounded by the time that it is expected to
 take, so that a model's turn is short (see `engine.turns`). Blocks are divided before they are
 written: the log names them, so a replay learns the same blocks and computes the same bits, even
-where it would have expected other times.
+where it would have expected other times. That time is the model's recent one, or else follows from
+the size of the samples.
 """
 
 from collections.abc import Hashable, Iterator, Sequence
@@ -11,13 +12,26 @@ from itertools import groupby
 from typing import NamedTuple
 
 from wolfstream.service.engine.absorb import BlockSamples
-from wolfstream.service.engine.expected_time import block_size, seconds_per_sample
-from wolfstream.service.engine.late_labels import LabelOutcomes, LabelRequest, SampleRun
-from wolfstream.service.engine.learn_request import LearnRequest
+from wolfstream.service.engine.queue_items import (
+    LabelOutcomes,
+    LabelRequest,
+    LearnRequest,
+    SampleRun,
+)
+from wolfstream.service.model.live import Model
 from wolfstream.service.samples.predicted import to_labels_record
 from wolfstream.service.samples.record import slice_samples, with_record
-from wolfstream.service.storage.entries import PART_BYTES, Entry
-from wolfstream.solver.prepare.named_rows import form_of
+from wolfstream.service.samples.tasks import task_of
+from wolfstream.service.samples.validation import Samples
+from wolfstream.service.spec.heads import HeadName
+from wolfstream.service.storage.entries import LEAST_PART_SAMPLES, PART_BYTES, PART_SAMPLES, Entry
+from wolfstream.solver.prepare.named_rows import form_of, n_bytes
+
+# About how long a turn takes: enough to be spent in matrix products rather than around them, and
+# little beside a second, the most that another model may have to wait.
+TURN_SECONDS = 0.4
+# Before anything was measured: for a sample, and for each of its numbers times each class.
+_SAMPLE_SECONDS, _NUMBER_SECONDS = 1e-4, 3e-8
 
 
 class CheckedRequest(NamedTuple):
@@ -169,3 +183,20 @@ def _part(
         kind="samples" if joined is None else "labels",
     )
     return RequestPart(entry, BlockSamples(samples, joined))
+
+
+def seconds_per_sample(model: Model, head: HeadName, samples: Samples) -> float:
+    """Return the seconds that a model is expected to take for each of these samples."""
+    measured = model.learning_time.seconds_per_sample(head)
+    if measured is not None:
+        return measured
+    y = samples.y
+    numbers = n_bytes(samples.X) / 8 / max(len(y), 1)
+    classes = task_of(y).n_classes(y)
+    return _SAMPLE_SECONDS + _NUMBER_SECONDS * numbers * (1 + classes)
+
+
+def block_size(sample_seconds: float) -> int:
+    """Return how many samples form a block, if each takes this many seconds."""
+    in_time = int(TURN_SECONDS / max(sample_seconds, 1e-9))
+    return min(PART_SAMPLES, max(LEAST_PART_SAMPLES, in_time))

@@ -23,7 +23,7 @@ class ChallengerLookup:
     ) -> None:
         self._models, self._find, self._leading = models, find, leading
 
-    def of(self, champion: Model) -> list[Model]:
+    def following(self, champion: Model) -> list[Model]:
         """Return a model's challengers that are learned here, oldest first."""
         return [learner.model for learner in self._models.followers(champion)]
 

@@ -4,7 +4,7 @@ It also checks whether a model can be a challenger.
 """
 
 from wolfstream.service.engine.model_files import LoadedModel, ModelFileError, fill_model
-from wolfstream.service.engine.uploads import HISTORY_FIELDS
+from wolfstream.service.engine.uploads import WAITING_ROWS, without_history
 from wolfstream.service.errors import (
     Invalid,
     ModelExists,
@@ -22,10 +22,8 @@ from wolfstream.service.storage.catalogue import Catalogue, NameTaken
 from wolfstream.service.storage.log import LogReader
 from wolfstream.service.storage.snapshot_format import State
 
-# The spec field and the array of the rows that wait for labels.
-_WAITING_ROWS = "pending"
 # Spec fields that may differ from the champion's if its state is taken over.
-_FREE = ("serve", "pending")
+_FREE = ("serve", WAITING_ROWS)
 
 
 def check_champion(name: str, champion: Model, spec: ModelSpec) -> None:
@@ -72,10 +70,8 @@ def new_challenger(champion: Learner, spec: ModelSpec, start: Start, log: LogRea
 
 def _with_state(champion: Learner, spec: ModelSpec) -> LoadedModel:
     _check_fits(champion.model, spec)
-    plain, arrays = champion.state()
-    plain = {name: part for name, part in plain.items() if name not in HISTORY_FIELDS}
-    left_behind = {*HISTORY_FIELDS, _WAITING_ROWS}
-    arrays = {name: array for name, array in arrays.items() if name not in left_behind}
+    plain, arrays = without_history(*champion.state())
+    arrays.pop(WAITING_ROWS, None)
     state = State({**plain, "spec": spec.plain()}, arrays)
     try:
         return fill_model(Model(0, "", spec), state, "the champion's state")

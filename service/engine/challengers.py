@@ -23,7 +23,7 @@ from wolfstream.service.engine.live_models import LiveModels
 from wolfstream.service.engine.new_models import NewModels
 from wolfstream.service.engine.snapshot_schedule import SnapshotSchedule
 from wolfstream.service.engine.writer_role import Products
-from wolfstream.service.errors import SnapshotFailed, StartupError, StorageFailed, UnknownModel
+from wolfstream.service.errors import StartupError, StorageFailed, UnknownModel
 from wolfstream.service.heads.fit import fit_from_record
 from wolfstream.service.model.learner import Learner
 from wolfstream.service.model.live import Model
@@ -146,7 +146,7 @@ class Challengers:
         because the process has only one such number. Raises UnknownModel.
         """
         challenger = self._challenger(model)
-        self._snapshots.note_if_due(challenger.learner)
+        self._snapshots.schedule_if_due(challenger.learner)
         blocks = self._next_blocks(challenger)
         threads = self._settings.threads
         while blocks and blocks[0].entries[0].threads != threads:
@@ -179,14 +179,15 @@ class Challengers:
                     self._learn(learner, block)
         self._models.usable(model)
 
-    def keep(self, champion: Model) -> None:
+    def save_followers(self, champion: Model) -> None:
         """Save the states of a model's challengers before the model is deleted.
 
         A broken one keeps its last snapshot. Raises SnapshotFailed, after which some may be saved.
         """
         for model in self.followers(champion):
             if not model.broken:
-                save_now(model, self._snapshots)
+                self._snapshots.finish(wait=True)
+                self._snapshots.wait_until_saved([self._snapshots.start(model)[1]])
 
     def free(self, champion: Model) -> None:
         """Make the challengers of a deleted model independent models."""
@@ -261,18 +262,3 @@ class Challengers:
             learn_block(learner, block, model_limits(self._settings))
         except Exception as error:
             mark_broken(learner, error)
-
-
-def save_now(model: Model, snapshots: SnapshotSchedule) -> int:
-    """Save a snapshot, wait until it is on disk, and return its sequence.
-
-    Raises UnknownModel, ModelBroken, SnapshotFailed.
-    """
-    snapshots.finish(wait=True)
-    sequence, saving = snapshots.start(model)
-    try:
-        saving.result()
-    except Exception as error:  # whatever numpy and zipfile raise under low memory, too
-        raise SnapshotFailed(f"{error!r}; nothing has changed") from None
-    snapshots.finish(wait=True)
-    return sequence

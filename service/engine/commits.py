@@ -9,8 +9,8 @@ import time
 from collections.abc import Collection, Iterator, Mapping, Sequence
 
 from wolfstream.service.diagnostics.metrics import Metrics
+from wolfstream.service.engine.idempotency_keys import IdempotencyKeys
 from wolfstream.service.engine.live_models import LiveModels
-from wolfstream.service.engine.remembered_keys import RememberedKeys
 from wolfstream.service.engine.replay import Computing, replay
 from wolfstream.service.errors import NotLeader, StartupError, StorageFailed
 from wolfstream.service.model.learner import Learner
@@ -28,11 +28,11 @@ _PATIENCE_SECONDS = 0.25
 class Commits:
     """Appends to the logs of all models. Used by the writer's thread.
 
-    `settle` is to be called before each group, so that it finds as few commits in doubt as can be.
+    `resolve` is to be called before each group, so that it finds as few commits in doubt as can be.
     """
 
     def __init__(
-        self, journal: Journal, models: LiveModels, keys: RememberedKeys, metrics: Metrics
+        self, journal: Journal, models: LiveModels, keys: IdempotencyKeys, metrics: Metrics
     ) -> None:
         self._journal, self._models, self._keys = journal, models, keys
         self._metrics = metrics
@@ -125,7 +125,7 @@ class Commits:
         """The models whose last commits are in doubt."""
         return [learner.model for learner, _ in self._models.doubtful()]
 
-    def settle(self, computing: Computing) -> Iterator[Model]:
+    def resolve(self, computing: Computing) -> Iterator[Model]:
         """Resolve commits in doubt, learn what they have written, and yield the resolved models."""
         for learner, term in self._models.doubtful():
             try:

@@ -7,11 +7,13 @@ only if the model is still as it was then.
 """
 
 from collections.abc import Mapping, Sequence
-from typing import TypeAlias
 
-from wolfstream.service.engine.late_labels import LabelJoiner, LabelRequest
-from wolfstream.service.engine.learn_request import LearnRequest
-from wolfstream.service.engine.predictions import WaitingRowsRequest
+from wolfstream.service.engine.late_labels import LabelJoiner
+from wolfstream.service.engine.queue_items import (
+    GroupRequest,
+    LabelRequest,
+    LearnRequest,
+)
 from wolfstream.service.errors import Refusal
 from wolfstream.service.model.draft import columns_with_texts, has_too_many, next_form
 from wolfstream.service.model.learner import Learner
@@ -19,9 +21,6 @@ from wolfstream.service.model.live import Model
 from wolfstream.service.samples.record import with_record
 from wolfstream.solver.prepare.named_rows import n_entries
 from wolfstream.solver.prepare.row_form import RowForm
-
-# The requests that a group consists of.
-GroupRequest: TypeAlias = LearnRequest | LabelRequest | WaitingRowsRequest
 
 # Requests with at most this many values, or labels, are checked in about ten milliseconds.
 _VALUES, _LABELS = 1 << 14, 1 << 11

@@ -4,8 +4,8 @@ from typing import Any, NamedTuple
 
 import msgpack
 
-from wolfstream.service.engine.remembered_keys import RememberedKeys
-from wolfstream.service.engine.waiter import Waiter
+from wolfstream.service.engine.idempotency_keys import IdempotencyKeys
+from wolfstream.service.engine.queue_items import Waiter
 from wolfstream.service.errors import AnswerMissing, KeyReused, Refusal, StorageFailed
 from wolfstream.service.storage.entries import KeyedRequest
 
@@ -23,7 +23,7 @@ class Duplicates:
         new: keys of requests that will be written to the log.
     """
 
-    def __init__(self, keys: RememberedKeys) -> None:
+    def __init__(self, keys: IdempotencyKeys) -> None:
         self.new: list[KeyedRequest] = []
         self._keys = keys
         # (model id, key) -> body digest and waiter of the group's first request with this key

@@ -12,17 +12,15 @@ from pathlib import Path
 
 from wolfstream.service.diagnostics.metrics import Metrics
 from wolfstream.service.engine.challenger_lookup import ChallengerLookup
-from wolfstream.service.engine.delivery import Delivery, Watcher
+from wolfstream.service.engine.delivery import Delivery, SequenceWaiters, Watcher
 from wolfstream.service.engine.followers import Followers
 from wolfstream.service.engine.group_queue import GroupQueue, QueueLoad
 from wolfstream.service.engine.intake import Intake
 from wolfstream.service.engine.orders import Orders
 from wolfstream.service.engine.phase import Phase
-from wolfstream.service.engine.queue_items import Item
+from wolfstream.service.engine.queue_items import Item, Waiter
 from wolfstream.service.engine.readiness import Readiness
 from wolfstream.service.engine.restored_models import RestoredModels
-from wolfstream.service.engine.sequence_waiters import SequenceWaiters
-from wolfstream.service.engine.waiter import Waiter
 from wolfstream.service.engine.warm_up import WarmUp
 from wolfstream.service.engine.writer import Writer
 from wolfstream.service.engine.writer_thread import WriterThread
@@ -106,7 +104,7 @@ class Engine(Intake):
         self.ready.add_done_callback(lambda _: self._open())
 
     def _open(self) -> None:
-        self.readiness.settle()
+        self.readiness.wake()
         for model in self._writer.models.all():
             if model.champion is not None and not self.ready.exception():
                 self._followers.start(model)
@@ -151,7 +149,7 @@ class Engine(Intake):
         self._phase.end(phase)
         self.refits.ask_to_stop()
         self._warm_up.stop()
-        self.readiness.settle()
+        self.readiness.wake()
 
     @property
     def failed(self) -> bool:

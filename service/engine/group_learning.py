@@ -25,22 +25,24 @@ from wolfstream.service.engine.broken import (
 )
 from wolfstream.service.engine.challengers import Challengers
 from wolfstream.service.engine.commits import Commits
-from wolfstream.service.engine.costly_requests import (
-    COSTLY_BYTES,
-    GroupRequest,
-    is_costly,
-    with_precomputed,
-)
+from wolfstream.service.engine.costly_requests import COSTLY_BYTES, is_costly, with_precomputed
 from wolfstream.service.engine.duplicates import Duplicates
-from wolfstream.service.engine.late_labels import LabelOutcomes, LabelRequest, count_unlearned
-from wolfstream.service.engine.learn_request import LearnRequest, Reply
+from wolfstream.service.engine.idempotency_keys import IdempotencyKeys
+from wolfstream.service.engine.late_labels import count_unlearned
 from wolfstream.service.engine.live_models import LiveModels
-from wolfstream.service.engine.predictions import AdmittedPrediction, WaitingRowsRequest
-from wolfstream.service.engine.remembered_keys import RememberedKeys
+from wolfstream.service.engine.predictions import AdmittedPrediction
+from wolfstream.service.engine.queue_items import (
+    GroupRequest,
+    LabelOutcomes,
+    LabelRequest,
+    LearnRequest,
+    Reply,
+    Waiter,
+    WaitingRowsRequest,
+)
 from wolfstream.service.engine.snapshot_schedule import SnapshotSchedule
 from wolfstream.service.engine.turns import Turns, Work
 from wolfstream.service.engine.unfinished import CommitOutcome, UnfinishedCommits
-from wolfstream.service.engine.waiter import Waiter
 from wolfstream.service.engine.writer_role import Products, WriterRole
 from wolfstream.service.errors import NotYetLearned, Refusal, ServerFailed, StorageFailed
 from wolfstream.service.model.learner import Learner
@@ -79,7 +81,7 @@ class GroupLearning:
     def __init__(
         self,
         models: LiveModels,
-        keys: RememberedKeys,
+        keys: IdempotencyKeys,
         commits: Commits,
         snapshots: SnapshotSchedule,
         challengers: Challengers,
@@ -94,7 +96,7 @@ class GroupLearning:
         self._snapshots, self._challengers = snapshots, challengers
         self._settings, self._products = settings, products
         self._acknowledge, self._role = acknowledge, role
-        self._turns = Turns(models, metrics, role, self._keep_answer, short)
+        self._turns = Turns(models, metrics, role, self._store_answer, short)
         self._unfinished = UnfinishedCommits(commits)
         self._checks_costly = False  # whether a thread is aside for that
         # Due since the last delivery: replies, and the models whose views are new.
@@ -122,7 +124,7 @@ class GroupLearning:
 
         What takes long is only begun, as is what would be learned after these seconds.
         """
-        self.settle()
+        self.resolve()
         if any(map(is_costly, requests)):
             requests = self._with_precomputed(requests)
         duplicates = Duplicates(self._keys)
@@ -189,7 +191,7 @@ class GroupLearning:
         }
         self._acknowledge_durable(committed)
         replies += self._remember(admission.remembered, failures)
-        replies += self._without_learning(admission.settled, failures)
+        replies += self._without_learning(admission.known, failures)
         self._replies += replies + duplicates.replies(replies)
         for work in _works(committed, duplicates):
             self._turns.leave(work)
@@ -260,10 +262,10 @@ class GroupLearning:
             ):
                 self._snapshots.start_due(learner)
 
-    def snapshot_if_due(self, model: Model) -> None:
+    def schedule_snapshot_if_due(self, model: Model) -> None:
         """Note that a snapshot of a model is due if it has learned enough since its last one."""
         with _logged("snapshot not noted, journal kept", model):
-            self._snapshots.note_if_due(self._models.learner(model))
+            self._snapshots.schedule_if_due(self._models.learner(model))
 
     def _admitted(self, requests: list[GroupRequest], duplicates: Duplicates) -> Admission | None:
         """Admit requests; if admission itself fails, answer all of them with its error."""
@@ -304,11 +306,11 @@ class GroupLearning:
 
     def _without_learning(
         self,
-        settled: list[tuple[LabelRequest, LabelOutcomes]],
+        known: list[tuple[LabelRequest, LabelOutcomes]],
         failures: Mapping[int, StorageFailed],
     ) -> Iterator[Reply]:
         """Answer requests whose labels are all known already, now that these are durable."""
-        for request, outcomes in settled:
+        for request, outcomes in known:
             model = request.model
             if error := failures.get(model.id):
                 count_rejected(request)
@@ -329,17 +331,17 @@ class GroupLearning:
             return
         with _logged("old idempotency keys not forgotten", model):
             self._keys.forget_oldest(self._models.term(model))
-        self.snapshot_if_due(model)
+        self.schedule_snapshot_if_due(model)
 
-    def settle(self) -> None:
+    def resolve(self) -> None:
         """Resolve commits in doubt, and learn the samples of those that were written after all."""
         doubtful = self._commits.doubtful
         if not doubtful:
             return
         with self._challengers.paused(doubtful):
-            settled = list(self._commits.settle(self._products))
-        if settled:
-            self._acknowledge([], settled)
+            resolved = list(self._commits.resolve(self._products))
+        if resolved:
+            self._acknowledge([], resolved)
 
     def _acknowledge_durable(self, committed: list[AdmittedRequest]) -> None:
         """Answer the clients that asked to hear of durability, not of learning."""
@@ -357,7 +359,7 @@ class GroupLearning:
         if replies:
             self._acknowledge(replies, ())
 
-    def _keep_answer(self, item: AdmittedRequest, answer: dict[str, Any]) -> None:
+    def _store_answer(self, item: AdmittedRequest, answer: dict[str, Any]) -> None:
         if isinstance(item.request, LearnRequest) and item.request.key is not None:
             with _logged("answer of an idempotency key not kept", item.request.model):
                 self._keys.answer(item.request.model.id, item.sequence, answer)

@@ -114,13 +114,13 @@ class GroupQueue(Generic[T]):
             if not alone:
                 self._add_share(owner, samples, n_bytes)
             if not self._deferred:
-                self._note_change()
+                self._count_change()
 
     def release(self) -> None:
         """Let deferred items be taken."""
         with self._changed:
             self._deferred = False
-            self._note_change()
+            self._count_change()
 
     def waiting(self) -> QueueLoad:
         """Return what the queue holds now."""
@@ -132,7 +132,7 @@ class GroupQueue(Generic[T]):
         """End `groups` once the queue is empty."""
         with self._changed:
             self._closed = True
-            self._note_change()
+            self._count_change()
 
     @property
     def is_done(self) -> bool:
@@ -141,11 +141,11 @@ class GroupQueue(Generic[T]):
             return self._closed and not self._items
 
     def wake(self) -> None:
-        """Let a waiting consumer look again although nothing was put."""
+        """Let a consumer that waits look again, although nothing was put."""
         with self._changed:
-            self._note_change()
+            self._count_change()
 
-    def _note_change(self) -> None:
+    def _count_change(self) -> None:
         self.changes += 1
         self._changed.notify()
 

@@ -9,12 +9,12 @@ from collections.abc import Collection
 from datetime import UTC, datetime
 from typing import Any
 
-from wolfstream.service.calls.history import Snapshot
+from wolfstream.service.calls.models import Snapshot
 from wolfstream.service.engine.broken import mark_broken
+from wolfstream.service.engine.idempotency_keys import IdempotencyKeys
 from wolfstream.service.engine.live_models import LiveModels
 from wolfstream.service.engine.model_files import ModelFileError, fill_model, spec_in
 from wolfstream.service.engine.recovery import check_creation
-from wolfstream.service.engine.remembered_keys import RememberedKeys
 from wolfstream.service.engine.writer_role import Products
 from wolfstream.service.errors import StorageFailed, UnknownSnapshot, UnusableSnapshot
 from wolfstream.service.heads.scores import score_in
@@ -46,7 +46,7 @@ class History:
         self,
         storage: Storage,
         models: LiveModels,
-        keys: RememberedKeys,
+        keys: IdempotencyKeys,
         aside: Products,
     ) -> None:
         self._snapshots, self._replays = storage.snapshots, storage.journal.replays

@@ -5,102 +5,21 @@ has a status that says why not: it came before, its row is unknown or has expire
 another label.
 """
 
-import asyncio
 from collections.abc import Iterator
 from itertools import groupby
-from typing import Any, NamedTuple
+from typing import Any
 
-from wolfstream.service.engine.learn_request import LABEL_BYTES, Answer
 from wolfstream.service.engine.predictions import waits
-from wolfstream.service.errors import SampleError
+from wolfstream.service.engine.queue_items import LabelOutcomes, LabelRequest, SampleRun
 from wolfstream.service.model.live import Model
 from wolfstream.service.model.pending import PendingRows
-from wolfstream.service.model.revision import Revision
 from wolfstream.service.model.waiting_rows import LabelledRow, WaitingRequest, WaitingRow
 from wolfstream.service.samples.ids import LateLabels, RowId, Status
 from wolfstream.service.samples.predicted import JoinedRows, PredictedRows
 from wolfstream.service.samples.record import from_record, slice_samples, to_record
 from wolfstream.service.samples.tasks import task_of
 from wolfstream.service.samples.validation import Samples
-from wolfstream.service.spec.heads import HeadName
 from wolfstream.solver.prepare.named_rows import Rows, form_of, joined, n_rows
-
-
-class LabelRequest(NamedTuple):
-    """One client's labels for predicted rows, which a head learns; see `LearnRequest`.
-
-    precomputed: the outcomes of the labels, if they are the first of their group and were looked up
-        in advance.
-    """
-
-    model: Model
-    head: HeadName
-    labels: LateLabels
-    waiter: "asyncio.Future[Answer]"
-    submitted: float
-    expected: tuple[Revision, ...] = ()
-    precomputed: "LabelOutcomes | None" = None
-
-    @property
-    def size(self) -> int:
-        """The number of labels."""
-        return len(self.labels.ids)
-
-    @property
-    def n_bytes(self) -> int:
-        """The approximate memory of the ids and labels."""
-        return 2 * LABEL_BYTES * self.size
-
-
-class SampleRun(NamedTuple):
-    """Consecutive rows of one form, as samples.
-
-    Attributes:
-        samples: as decoding the record gives them.
-        record: the samples as the log has them.
-        joined: the predicted rows; None if the samples come from elsewhere.
-    """
-
-    samples: Samples
-    record: bytes
-    joined: JoinedRows | None = None
-
-
-class LabelOutcomes(NamedTuple):
-    """The outcome for each label of a request.
-
-    Attributes:
-        status: of each label.
-        prediction: of each label's row; None if the row is not known.
-        runs: the samples that are learned.
-        indices: of these samples among the labels.
-        seconds: for each of these samples, from its prediction to its label.
-    """
-
-    status: list[Status]
-    prediction: list[Any]
-    runs: list[SampleRun]
-    indices: list[int]
-    seconds: list[float]
-
-    def answer(self, model: Model, sequence: int, epoch: str) -> Answer:
-        """Count the labels by status; return the response, once they are learned to a sequence."""
-        for status in self.status:
-            model.labels[status] += 1
-        return {
-            "model": model.name,
-            "sequence": sequence,
-            "epoch": epoch,
-            "learned": len(self.indices),
-            "results": {"status": self.status, "prediction": self.prediction},
-        }
-
-    def relocate(self, errors: list[SampleError], start: int) -> list[SampleError]:
-        """Return errors in learned samples as errors in the labels of the request.
-
-        start: the index of the first of the samples among all that are learned.
-        """
-        return [_relocate(error, self.indices[start:]) for error in errors]
 
 
 def count_unlearned(request: LabelRequest, outcomes: LabelOutcomes) -> None:
@@ -204,10 +123,3 @@ def _row_ranges(rows: list[WaitingRow]) -> Iterator[tuple[WaitingRequest, int, i
         if not follows:
             yield row.request, rows[start].row, row.row + 1
             start = i + 1
-
-
-def _relocate(error: SampleError, indices: list[int]) -> SampleError:
-    if "row" not in error:
-        return error
-    index = indices[error["row"]]
-    return {"row": index, "pointer": f"/ids/{index}", "detail": error["detail"]}

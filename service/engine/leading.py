@@ -16,11 +16,10 @@ from concurrent.futures import ThreadPoolExecutor
 from contextlib import asynccontextmanager
 from typing import Any, Protocol, TypeVar
 
-from wolfstream.service.engine.challenger_takeover import ChallengerTerm, take_over
 from wolfstream.service.engine.challengers import Challengers
+from wolfstream.service.engine.idempotency_keys import IdempotencyKeys
 from wolfstream.service.engine.live_models import LiveModels
-from wolfstream.service.engine.remembered_keys import RememberedKeys
-from wolfstream.service.engine.standby import Standby
+from wolfstream.service.engine.takeover import ChallengerTerm, Standby, take_over
 from wolfstream.service.errors import NotLeader, NotReady, StartupError, StorageFailed
 from wolfstream.service.model.live import Model
 from wolfstream.service.storage.entries import CatalogueEntry
@@ -42,9 +41,7 @@ _CONFIRMED_AT_A_TIME = 4
 class RunInOrder(Protocol):
     """Runs a function on the writer's thread, in its place among the requests of a model."""
 
-    def __call__(
-        self, model: Model | None, run: Callable[[], Any], samples: int = 1
-    ) -> Awaitable[Any]:
+    def __call__(self, model: Model | None, run: Callable[[], T], samples: int = 1) -> Awaitable[T]:
         """Return the function's result; see `Orders.in_order`."""
 
 
@@ -74,7 +71,7 @@ class Leadership:
         self,
         storage: Storage,
         models: LiveModels,
-        keys: RememberedKeys,
+        keys: IdempotencyKeys,
         challengers: Challengers,
         in_order: RunInOrder,
         begin_to_follow: Callable[[Model], None],

@@ -10,8 +10,8 @@ from collections.abc import Callable, Collection, Iterable, Iterator
 from contextlib import contextmanager
 from typing import NamedTuple
 
+from wolfstream.service.engine.idempotency_keys import IdempotencyKeys
 from wolfstream.service.engine.recovery_order import Recovery, Room
-from wolfstream.service.engine.remembered_keys import RememberedKeys
 from wolfstream.service.engine.writer_role import WriterRole
 from wolfstream.service.errors import ModelBroken, NotLeader, NotReady, StorageFailed, UnknownModel
 from wolfstream.service.model.learner import Learner
@@ -49,7 +49,7 @@ class LiveModels:
         recovering: name -> model that is being recovered and not yet in `all`.
     """
 
-    def __init__(self, storage: Storage, keys: RememberedKeys, memory: ModelMemory) -> None:
+    def __init__(self, storage: Storage, keys: IdempotencyKeys, memory: ModelMemory) -> None:
         self._storage, self.memory = storage, memory
         self._keys = keys
         self._learners: dict[str, Learner] = {}
@@ -111,7 +111,7 @@ class LiveModels:
 
         Returns what is left to recover, if anything is. Raises StartupError, NotReady.
         """
-        recovery = Recovery(self._storage, use_threads, room, self._note_begun, role)
+        recovery = Recovery(self._storage, use_threads, room, self._register_recovering, role)
         n_models = recovery.n_models
         report(f"recovering: 0 of {n_models} models done" if n_models else "recovering")
         while recovery.left and not (beside and len(self) and recovery.may_go_on_beside):
@@ -134,7 +134,7 @@ class LiveModels:
                 "model being recovered: model=%s learned=%d samples=%d", name, learner.sequence, end
             )
 
-    def _note_begun(self, learner: Learner, end: int) -> None:
+    def _register_recovering(self, learner: Learner, end: int) -> None:
         self.recovering[learner.model.name] = Replayed(learner, end)
 
     def register_recovered(self, learner: Learner, term: Term) -> None:
@@ -179,10 +179,10 @@ class LiveModels:
         self._released.discard(learner.model.name)
         self.register(learner.model.name, learner, term)
         if term.over:  # it ended before `register` could ask to be told
-            self._note_end(term)
+            self._end_model(term)
             raise term.not_leader()
 
-    def _note_end(self, term: Term) -> None:
+    def _end_model(self, term: Term) -> None:
         """Let nothing begin for the model of a term that is over; on any thread.
 
         The same holds for its challengers: they learn where it does.
@@ -234,7 +234,7 @@ class LiveModels:
         return name in self._released
 
     def forget_released(self, name: str) -> None:
-        """Note that a model that was learned here exists no more."""
+        """Forget that a model was learned here, because it exists no more."""
         self._released.discard(name)
 
     def is_being_made(self, name: str) -> bool:
@@ -255,7 +255,7 @@ class LiveModels:
         self._learners[name], self._terms[learner.model] = learner, term
         self._by_id[learner.model.id] = learner.model
         self.memory.note(learner.model, learner.n_bytes)
-        term.on_end, term.on_doubt = self._note_end, self._doubtful.add
+        term.on_end, term.on_doubt = self._end_model, self._doubtful.add
         self._keys.read_from(term.log)
         self.changes += 1
 
@@ -288,9 +288,9 @@ class LiveModels:
         try:
             self._storage.catalogue.delete(term)
         except StorageFailed:
-            term.on_end = self._note_end
+            term.on_end = self._end_model
             if term.over:
-                self._note_end(term)
+                self._end_model(term)
             raise
         self._remove(model)
         try:

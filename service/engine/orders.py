@@ -6,9 +6,9 @@ those that came after. Every method returns once its order has run.
 
 import asyncio
 from collections.abc import Callable, Collection
-from typing import Any
+from typing import Any, TypeVar
 
-from wolfstream.service.calls.history import Snapshot
+from wolfstream.service.calls.models import Snapshot
 from wolfstream.service.engine.challengers import Turn
 from wolfstream.service.engine.group_queue import GroupQueue
 from wolfstream.service.engine.model_files import LoadedModel
@@ -25,6 +25,8 @@ from wolfstream.service.settings import Settings
 from wolfstream.service.spec.following import Start
 from wolfstream.service.spec.model import ModelSpec
 from wolfstream.service.storage.snapshot_format import State
+
+T = TypeVar("T")
 
 
 class Orders:
@@ -55,7 +57,7 @@ class Orders:
         self._writer, self._queue = writer, queue
         self._phase, self._readiness = phase, readiness
         self._begin_to_follow = begin_to_follow
-        self.refits = Refits(self._take_window, self._keep_fit, settings.refits)
+        self.refits = Refits(self._take_window, self._serve_fit, settings.refits)
 
     async def create(self, name: str, spec: ModelSpec) -> tuple[Model, bool]:
         """Return a model of this name and spec, and whether it is new.
@@ -63,9 +65,7 @@ class Orders:
         Raises ModelExists, TooManyModels, StorageFailed.
         """
         self._phase.check()
-        created: tuple[Model, bool]
-        created = await self.in_order(None, lambda: self._writer.new_models.create(name, spec))
-        return created
+        return await self.in_order(None, lambda: self._writer.new_models.create(name, spec))
 
     async def follow(
         self, name: str, champion: Model, spec: ModelSpec, start: Start
@@ -81,9 +81,8 @@ class Orders:
         Raises Invalid, ModelExists, TooManyModels, ModelBroken, UnknownModel, StorageFailed.
         """
         self._phase.check_usable(champion)
-        made: tuple[Model, bool]
         made = await self.in_order(
-            champion, lambda: self._writer.follow(name, champion, spec, start)
+            champion, lambda: self._writer.challengers.make(name, champion, spec, start)
         )
         self._begin_to_follow(made[0])
         return made
@@ -104,7 +103,7 @@ class Orders:
             self._writer.models.check(champion, expected)
             return self._writer.promotion.promote(champion, challenger)
 
-        description: dict[str, Any] = await self.in_order(champion, promote)
+        description = await self.in_order(champion, promote)
         for model in (champion, challenger):
             self.refits.rolled_back(model)
         return description
@@ -114,15 +113,12 @@ class Orders:
 
         Raises StateExists, TooManyModels, StorageFailed.
         """
-        added: tuple[Model, bool]
-        added = await self.in_order(None, lambda: self._writer.add(name, loaded))
-        return added
+        return await self.in_order(None, lambda: self._writer.add(name, loaded))
 
     async def state(self, model: Model) -> State:
         """Return a copy of what a model has learned. Raises ModelBroken, UnknownModel."""
         self._phase.check_usable(model)
-        state: State = await self.in_order(model, lambda: self._writer.state(model))
-        return state
+        return await self.in_order(model, lambda: self._writer.state(model))
 
     async def delete(self, model: Model, expected: Collection[Revision] = ()) -> None:
         """Delete a model with its log and snapshots.
@@ -168,8 +164,8 @@ class Orders:
             # Without the path, which does not concern clients.
             detail = getattr(error, "strerror", None) or str(error) or type(error).__name__
             raise SnapshotFailed(f"{detail}; the journal is kept, and nothing is lost") from None
-        await self.in_order(None, self._writer.snapshots.finish, 0)
-        return int(sequence)
+        await self.in_order(None, self._writer.snapshots.finish, samples=0)
+        return sequence
 
     async def roll_back(
         self, model: Model, sequence: int, expected: Collection[Revision] = ()
@@ -188,13 +184,13 @@ class Orders:
             self._writer.models.check(model, expected)
             return self._writer.roll_back(model, sequence)
 
-        description: dict[str, Any] = await self.in_order(model, roll_back)
+        description = await self.in_order(model, roll_back)
         self.refits.rolled_back(model)
         if model.champion is not None:  # a broken challenger learns again
             self._begin_to_follow(model)
         return description
 
-    async def in_order(self, model: Model | None, run: Callable[[], Any], samples: int = 1) -> Any:
+    async def in_order(self, model: Model | None, run: Callable[[], T], samples: int = 1) -> T:
         """Call a function on the writer's thread, in its place among the requests.
 
         Args:
@@ -205,24 +201,20 @@ class Orders:
         Returns what the function returns, and raises what it raises. Raises NotReady, QueueFull.
         """
         await self._readiness.wait()
-        waiter: asyncio.Future[Any] = asyncio.get_running_loop().create_future()
+        waiter: asyncio.Future[T] = asyncio.get_running_loop().create_future()
         self._queue.put(Order(run, waiter, model), samples, 0, model, alone=True)
         return await waiter
 
     async def next_turn(self, model: Model) -> Turn:
         """Return what a challenger learns next."""
-        turn: Turn = await self.in_order(
+        return await self.in_order(
             model, lambda: self._writer.challengers.next_turn(model), samples=0
         )
-        return turn
 
     async def _take_window(self, model: Model) -> Window:
-        window: Window = await self.in_order(model, lambda: self._writer.window(model), samples=0)
-        return window
+        return await self.in_order(model, lambda: self._writer.window(model), samples=0)
 
-    async def _keep_fit(self, model: Model, window: Window, fit: Fit) -> dict[str, Any]:
-        description: dict[str, Any]
-        description = await self.in_order(
-            model, lambda: self._writer.keep_fit(model, window, fit), samples=0
+    async def _serve_fit(self, model: Model, window: Window, fit: Fit) -> dict[str, Any]:
+        return await self.in_order(
+            model, lambda: self._writer.serve_fit(model, window, fit), samples=0
         )
-        return description

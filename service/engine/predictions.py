@@ -1,9 +1,8 @@
 """Predictions whose rows are to wait for labels: what the log gets of them."""
 
-import asyncio
 from typing import NamedTuple
 
-from wolfstream.service.engine.learn_request import LABEL_BYTES, Answer
+from wolfstream.service.engine.queue_items import Answer, WaitingRowsRequest
 from wolfstream.service.errors import MOST_ERRORS, IdTaken, Invalid, SampleError, TooLarge
 from wolfstream.service.model.live import Model
 from wolfstream.service.model.pending import PendingRows
@@ -11,43 +10,12 @@ from wolfstream.service.model.waiting_rows import waiting_bytes
 from wolfstream.service.samples.ids import RowId
 from wolfstream.service.samples.predicted import PredictedRows, rows_record, to_prediction_record
 from wolfstream.service.storage.entries import Entry
-from wolfstream.solver.prepare.named_rows import Rows, n_bytes
 
 # Fields of the first response that are not stored, so a repeated request does not get them again.
 _FORGOTTEN = (
     *("probability", "standard_deviation"),
     *("prediction_set", "prediction_interval", "explanation", "expected_cost"),
 )
-
-
-class WaitingRowsRequest(NamedTuple):
-    """One client's predicted rows, which are to wait for their labels.
-
-    Attributes:
-        model: that predicted.
-        ids: of the rows.
-        rows: that were predicted.
-        response: to the prediction.
-        waiter: waits until the rows are durable, then gets the response.
-        submitted: when the request came, by the monotonic clock, in seconds.
-    """
-
-    model: Model
-    ids: list[RowId]
-    rows: Rows
-    response: Answer
-    waiter: "asyncio.Future[Answer]"
-    submitted: float
-
-    @property
-    def size(self) -> int:
-        """The number of rows."""
-        return len(self.ids)
-
-    @property
-    def n_bytes(self) -> int:
-        """The approximate memory of the rows and their ids."""
-        return n_bytes(self.rows) + 2 * LABEL_BYTES * len(self.ids)
 
 
 class PredictionEntry(NamedTuple):

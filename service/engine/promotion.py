@@ -6,8 +6,6 @@ wait for labels stay with their models.
 """
 
 import logging
-from collections.abc import Sequence
-from concurrent.futures import Future
 from concurrent.futures import wait as wait_for
 from datetime import UTC, datetime
 from typing import Any
@@ -15,13 +13,13 @@ from typing import Any
 from wolfstream.service.engine.broken import mark_broken
 from wolfstream.service.engine.challengers import Challengers
 from wolfstream.service.engine.history import History
+from wolfstream.service.engine.idempotency_keys import IdempotencyKeys
 from wolfstream.service.engine.live_models import LiveModels
 from wolfstream.service.engine.model_files import ModelFileError, fill_model, spec_in
-from wolfstream.service.engine.remembered_keys import RememberedKeys
 from wolfstream.service.engine.snapshot_schedule import SnapshotSchedule
-from wolfstream.service.engine.uploads import HISTORY_FIELDS
+from wolfstream.service.engine.uploads import WAITING_ROWS, without_history
 from wolfstream.service.engine.writer_role import Products
-from wolfstream.service.errors import LagsBehind, NotFollowing, SnapshotFailed, UnusableState
+from wolfstream.service.errors import LagsBehind, NotFollowing, UnusableState
 from wolfstream.service.model.learner import Learner
 from wolfstream.service.model.live import Model, rfc3339
 from wolfstream.service.storage.entries import Rollback, new_epoch
@@ -32,8 +30,6 @@ logger = logging.getLogger(__name__)
 
 # The champion learns nothing while its challenger catches up, so that has to be short.
 _MOST_LAG = 4096
-# The spec field and the array of the rows that wait for labels.
-_WAITING_ROWS = "pending"
 
 
 class Promotion:
@@ -46,7 +42,7 @@ class Promotion:
         challengers: Challengers,
         history: History,
         snapshots: SnapshotSchedule,
-        keys: RememberedKeys,
+        keys: IdempotencyKeys,
         aside: Products,
     ) -> None:
         self._journal, self._models, self._challengers = journal, models, challengers
@@ -80,7 +76,9 @@ class Promotion:
     def _exchange(self, champion: Learner, challenger: Learner) -> None:
         pair = champion, challenger
         terms = [self._models.term(learner.model) for learner in pair]
-        saving = self._begin_to_save(pair)
+        # Each learner goes on from its snapshot, as one that was restored from it would.
+        self._snapshots.finish(wait=True)
+        saving = [self._snapshots.start(learner.model)[1] for learner in pair]
         with self._aside(1):  # as recovery does
             states = _state_for(champion, challenger), _state_for(challenger, champion)
             sources = (
@@ -95,7 +93,7 @@ class Promotion:
         # A replay begins after the rollback, so answers of earlier entries must be written now.
         for term in terms:
             self._keys.write(term)
-        self._wait_until_saved(saving)
+        self._snapshots.wait_until_saved(saving)
         self._journal.exchange(dict(zip(terms, rollbacks, strict=True)))
         for learner, source, rollback in zip(pair, sources, rollbacks, strict=True):
             try:
@@ -109,22 +107,6 @@ class Promotion:
             champion.model.name,
             champion.sequence,
         )
-
-    def _begin_to_save(self, pair: Sequence[Learner]) -> list["Future[int]"]:
-        """Begin to save a snapshot of each; each learner goes on as one restored from it would.
-
-        Raises SnapshotFailed.
-        """
-        self._snapshots.finish(wait=True)
-        return [self._snapshots.start(learner.model)[1] for learner in pair]
-
-    def _wait_until_saved(self, saving: Sequence["Future[int]"]) -> None:
-        try:
-            for future in saving:
-                future.result()
-        except Exception as error:  # whatever numpy and zipfile raise under low memory, too
-            raise SnapshotFailed(f"{error!r}; nothing has changed") from None
-        self._snapshots.finish(wait=True)
 
     def _rollback(self, learner: Learner, other: str, state: State) -> Rollback:
         """Pin a state and return the model's rollback to it. Raises StorageFailed."""
@@ -169,11 +151,10 @@ def _filled(model: Model, state: State) -> Learner:
 
 def _state_for(learner: Learner, other: Learner) -> State:
     """Return the other model's state with the waiting rows of this one."""
-    (own, own_arrays), (plain, arrays) = learner.state(), other.state()
-    plain = {name: part for name, part in plain.items() if name not in HISTORY_FIELDS}
-    arrays = {name: part for name, part in arrays.items() if name not in HISTORY_FIELDS}
-    arrays.pop(_WAITING_ROWS, None)
-    if _WAITING_ROWS in own_arrays:
-        arrays[_WAITING_ROWS] = own_arrays[_WAITING_ROWS]
-    spec = {**plain["spec"], _WAITING_ROWS: own["spec"][_WAITING_ROWS]}
+    own, own_arrays = learner.state()
+    plain, arrays = without_history(*other.state())
+    arrays.pop(WAITING_ROWS, None)
+    if WAITING_ROWS in own_arrays:
+        arrays[WAITING_ROWS] = own_arrays[WAITING_ROWS]
+    spec = {**plain["spec"], WAITING_ROWS: own["spec"][WAITING_ROWS]}
     return State({**plain, "spec": spec}, arrays)

@@ -33,8 +33,8 @@ class Readiness:
         self._phase = phase
         self._warm_up = warm_up
         self.leaving = False
-        # Set once the server is ready, or will never be.
-        self._settled = asyncio.Event()
+        # Set once it is decided whether the server becomes ready: it is, or it ends.
+        self._decided = asyncio.Event()
 
     @property
     def reached(self) -> bool:
@@ -51,14 +51,14 @@ class Readiness:
         """How much of the code for all kinds of models is compiled; "" once all is."""
         return self._warm_up.progress
 
-    def settle(self) -> None:
+    def wake(self) -> None:
         """Wake waiting requests: the server is ready, or it ends."""
-        self._settled.set()
+        self._decided.set()
 
     async def wait(self) -> None:
         """Wait until the server is ready. Raises NotReady."""
         self._phase.check()
-        await self._settled.wait()
+        await self._decided.wait()
         self._phase.check()
 
     async def compiled(self, model: Model, rows: Rows | None, seconds: float | None = None) -> None:
@@ -88,7 +88,7 @@ class Readiness:
             return
         try:
             async with asyncio.timeout(seconds):
-                await self._settled.wait()
+                await self._decided.wait()
                 await self._warm_up.wait_for(spec, sparse)
         except TimeoutError:
             raise NotReady(

@@ -8,12 +8,11 @@ Which models are recovered at the same time is decided by `engine.recovery_order
 
 import logging
 from collections.abc import Callable
-from contextlib import AbstractContextManager, nullcontext
 from typing import Any, NamedTuple
 
 from wolfstream.service.engine.broken import error_text
 from wolfstream.service.engine.origin import difference
-from wolfstream.service.engine.replay import Computing, replay
+from wolfstream.service.engine.replay import Computing, replay, unshared
 from wolfstream.service.errors import StartupError, StorageFailed
 from wolfstream.service.model.learner import Learner
 from wolfstream.service.model.live import Model
@@ -137,7 +136,7 @@ def bring_back(
         finally:  # not before: answers to entries of an earlier epoch have the snapshot's
             learner.epoch = epoch or learner.epoch
     if log.faults:
-        note_faults(model, log)
+        stop_faulty(model, log)
     if not model.broken:  # nothing that ended a process is left to replay
         replays.end(model.id)
         for sequence in (*skipped.damaged, *skipped.foreign):
@@ -145,8 +144,8 @@ def bring_back(
     return requests
 
 
-def note_faults(model: Model, log: LogReader) -> None:
-    """Mark a model broken because its log contains something impossible."""
+def stop_faulty(model: Model, log: LogReader) -> None:
+    """Mark a model broken whose log contains something impossible."""
     model.log_faults = list(log.faults)
     model.broken = (
         f"the {log.name} has impossible records: {'; '.join(log.faults)}. The model learns nothing "
@@ -193,11 +192,6 @@ def _may_begin(learner: Learner, replays: Replays, after: int) -> bool:
     return False
 
 
-def alone(_: int) -> AbstractContextManager[None]:
-    """Compute alone: nothing else uses the storage or the processors (a `Computing`)."""
-    return nullcontext()
-
-
 class SkippedSnapshots(NamedTuple):
     """Sequences of the snapshots that recovery passed over.
 
@@ -217,7 +211,7 @@ class _ForeignSnapshot(DamagedSnapshot):
 
 
 def restore_newest(
-    learner: Learner, log: LogReader, snapshots: Snapshots, computing: Computing = alone
+    learner: Learner, log: LogReader, snapshots: Snapshots, computing: Computing = unshared
 ) -> SkippedSnapshots:
     """Fill a new learner with the newest undamaged state, if there is any.
 
@@ -247,7 +241,7 @@ def restore_newest(
             else:
                 skipped.damaged.append(sequence)
             continue
-        _note_origin(model, sequence, state)
+        _warn_of_other_origin(model, sequence, state)
         learner.publish()  # for `engine.restored_models`, while the log is replayed
         model.note_snapshot(sequence, snapshots.written(model.id, sequence))
         return skipped
@@ -302,7 +296,7 @@ def check_creation(learner: Learner, state: State, name: str) -> None:
         raise _ForeignSnapshot(name, "belongs to another model, which had the same number")
 
 
-def note_beginning(learner: Learner, spec: Any) -> None:
+def warn_of_other_numerics(learner: Learner, spec: Any) -> None:
     """Warn of a model without a snapshot that was learned with other numerics.
 
     All of it is replayed, so what it learned may have other bits now.
@@ -318,7 +312,7 @@ def note_beginning(learner: Learner, spec: Any) -> None:
         logger.warning("predictions may differ: model=%s reason=%s", model.name, model.notice)
 
 
-def _note_origin(model: Model, sequence: int, state: State) -> None:
+def _warn_of_other_origin(model: Model, sequence: int, state: State) -> None:
     """Warn if a replay after this snapshot may give other bits than those acknowledged."""
     changed = difference(state.plain.get("made"))
     if changed:

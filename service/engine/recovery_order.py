@@ -3,20 +3,24 @@
 Each model is replayed by itself, in the blocks and with the number of threads that its log names,
 so its bits do not depend on what is recovered beside it. One model at a time uses the storage
 while the others compute. A replay that takes long may go on beside a writer that serves the other
-models: it then uses the storage in the writer's role, and computes aside.
+models: it then uses the storage in the writer's role, and computes aside. Where the process has
+little memory left, as the system counts it, the models that are still to come are not recovered.
 """
 
+import ctypes
 import threading
+import time
 from collections.abc import Callable, Iterator
 from concurrent.futures import FIRST_COMPLETED, Future, ThreadPoolExecutor, wait
 from contextlib import contextmanager, suppress
 from typing import NamedTuple
 
-from wolfstream.service.engine.recovery import note_beginning, recover_model
+from wolfstream.service.engine.recovery import recover_model, warn_of_other_numerics
 from wolfstream.service.engine.writer_role import Products, WriterRole
 from wolfstream.service.errors import Invalid, StartupError, StorageFailed
 from wolfstream.service.model.learner import Learner
 from wolfstream.service.model.live import Model
+from wolfstream.service.settings import Settings
 from wolfstream.service.spec.stored import read_stored_spec
 from wolfstream.service.storage.entries import CatalogueEntry
 from wolfstream.service.storage.interfaces import Storage
@@ -25,6 +29,10 @@ from wolfstream.service.storage.term import Term
 # The memory that a model takes during recovery: this multiple of its snapshot's bytes, what its
 # heads took when it was saved, and these bytes.
 _SNAPSHOT_FACTOR, _MODEL_BYTES = 4, 32 << 20
+# Recovery leaves an eighth of all memory for the requests that the server will get.
+_LEFT = 8
+# The system is asked at most once in so long how much memory is left.
+_LOOK_SECONDS = 0.05
 
 
 class Room(NamedTuple):
@@ -201,7 +209,7 @@ def _recover(
         if job.is_followed:
             learner.record_losses()
         recovered = recover_model(learner, storage, shared.computing, job.champion, is_scarce)
-        note_beginning(learner, spec)
+        warn_of_other_numerics(learner, spec)
         return recovered
 
 
@@ -284,3 +292,27 @@ class SharedResources:
                 self._computing -= 1
                 self._wanted.remove(threads)
                 self._changed.notify_all()
+
+
+class MemoryLeft:
+    """Tells when memory is so scarce that no more of a model is to be recovered."""
+
+    def __init__(self, settings: Settings) -> None:
+        self._settings = settings
+        # When the system was asked last, by the monotonic clock, and what came of it.
+        self._looked, self._scarce = float("-inf"), False
+
+    def is_scarce(self) -> bool:
+        """Return whether memory was scarce at the last look, which is recent; on any thread."""
+        now = time.monotonic()
+        if now - self._looked >= _LOOK_SECONDS:
+            self._scarce = self._look()
+            if self._scarce:
+                with suppress(OSError, AttributeError):  # another libc has no such function
+                    ctypes.CDLL(None).malloc_trim(0)  # gives free memory back to the system
+                self._scarce = self._look()
+            self._looked = now
+        return self._scarce
+
+    def _look(self) -> bool:
+        return self._settings.left_bytes() < self._settings.most_bytes // _LEFT

@@ -2,8 +2,9 @@
 
     queued -> take the window (writer) -> solve (worker) -> append + fsync, absorb, publish (writer)
 
-One worker thread solves one refit at a time; everything else here runs on the event loop. Jobs end
-with the process. The fit of a finished job does not: it is in the model's log.
+One worker thread solves one refit at a time. The writer's thread serves its fit (`serve_fit`);
+everything else here runs on the event loop. Jobs end with the process. The fit of a finished job
+does not: it is in the model's log.
 """
 
 import asyncio
@@ -15,15 +16,20 @@ from collections.abc import Awaitable, Callable
 from concurrent.futures import ThreadPoolExecutor
 from typing import Any, Literal
 
+from wolfstream.service.engine.broken import mark_broken
+from wolfstream.service.engine.commits import Commits
+from wolfstream.service.engine.writer_role import Products
 from wolfstream.service.errors import JobsFull, RefitFailed, RefitStopped, Refusal, UnknownJob
-from wolfstream.service.heads.fit import Fit, Progress, Window
+from wolfstream.service.heads.fit import Fit, Progress, Window, fit_from_record, fit_to_record
 from wolfstream.service.heads.kinds import fit_window
+from wolfstream.service.model.learner import Learner
 from wolfstream.service.model.live import Model
+from wolfstream.service.storage.entries import Entry
 
 logger = logging.getLogger(__name__)
 
 # How many jobs of a model can be looked up.
-KEPT = 16
+MAX_JOBS = 16
 
 
 class Job:
@@ -71,17 +77,17 @@ class Job:
         self._stopped = why
 
     def begin(self) -> None:
-        """Note that the job is running now. Raises RefitStopped."""
+        """Mark the job as running. Raises RefitStopped."""
         self._check_stop()
         self.status, self._began = "running", time.monotonic()
 
     def observe(self, progress: Progress) -> None:
-        """Note the solver's progress. Raises RefitStopped, which ends the solver."""
+        """Record the solver's progress. Raises RefitStopped, which ends the solver."""
         self._check_stop()
         self.progress = progress
 
     def end(self, error: Refusal | None) -> None:
-        """Note that the job is done, or has failed with an error."""
+        """Mark the job as done, or as failed with an error."""
         self.error = error
         self.status = "failed" if error else "done"
         self._ended = time.monotonic()
@@ -96,7 +102,7 @@ class Refits:
 
     Args:
         take: returns a model's present window; waits for the writer.
-        keep: makes a window's fit part of its model, unless that was rolled back meanwhile, and
+        serve: makes a window's fit part of its model, unless that was rolled back meanwhile, and
             returns the fit's description; waits for the writer.
         waiting: bound on the number of queued jobs.
 
@@ -107,11 +113,11 @@ class Refits:
     def __init__(
         self,
         take: Callable[[Model], Awaitable[Window]],
-        keep: Callable[[Model, Window, Fit], Awaitable[dict[str, Any]]],
+        serve: Callable[[Model, Window, Fit], Awaitable[dict[str, Any]]],
         waiting: int,
     ) -> None:
         self._take = take
-        self._keep = keep
+        self._serve = serve
         self._waiting = waiting
         # The last jobs of each model, oldest first; only the last one may be active.
         self._jobs: dict[Model, list[Job]] = {}
@@ -130,7 +136,7 @@ class Refits:
         if queued >= self._waiting:
             raise JobsFull(f"{queued} refits wait, at most {self._waiting} may; try again")
         job = Job(model)
-        self._jobs[model] = [*jobs[1 - KEPT :], job]
+        self._jobs[model] = [*jobs[1 - MAX_JOBS :], job]
         task = asyncio.create_task(self._run(job))
         self._tasks.add(task)
         task.add_done_callback(self._tasks.discard)
@@ -151,7 +157,7 @@ class Refits:
             if job.id == job_id:
                 return job
         raise UnknownJob(
-            f"model {model.name!r} has no job {job_id[:40]!r}: the last {KEPT} are remembered, "
+            f"model {model.name!r} has no job {job_id[:40]!r}: the last {MAX_JOBS} are remembered, "
             "until the server stops; the model's description says which fit it serves"
         )
 
@@ -197,4 +203,51 @@ class Refits:
         job.sequence, job.epoch, job.samples = window.sequence, window.epoch, len(window.y)
         solving = self._worker.submit(fit_window, window, job.id, job.observe)
         fit = await asyncio.wrap_future(solving)
-        job.result = await self._keep(job.model, window, fit)
+        job.result = await self._serve(job.model, window, fit)
+
+
+def serve_fit(
+    learner: Learner,
+    commits: Commits,
+    aside: Products,
+    threads: int,
+    window: Window,
+    fit: Fit,
+) -> None:
+    """Persist, apply and publish the fit of a window; on the writer's thread.
+
+    Args:
+        learner: of the model.
+        commits: that write its log.
+        aside: see `Writer`.
+        threads: on how many the products are computed, live and in a replay.
+        window: that the refit took.
+        fit: its result.
+
+    Raises ModelBroken, RefitFailed, StorageFailed.
+    """
+    model = learner.model
+    if window.epoch != learner.epoch:
+        raise RefitFailed(
+            f"model {model.name!r} was rolled back while the refit ran, on samples "
+            "that it no longer knows; ask for another refit"
+        )
+    with aside(threads):
+        record = fit_to_record(fit)
+    entry = Entry(
+        model=model.id,
+        sequence=learner.sequence,
+        samples=0,
+        block=learner.sequence,
+        head=window.head,
+        threads=threads,
+        record=record,
+        kind="fit",
+    )
+    commits.append_alone(entry)
+    try:
+        with aside(threads):
+            learner.adopt(entry.head, fit_from_record(entry.record))
+            learner.publish()
+    except Exception as error:  # the log has the fit: a state without it must not go on
+        raise mark_broken(learner, error) from None

@@ -94,11 +94,10 @@ def _use(entry: "CatalogueEntry", storage: "Storage") -> Iterator[int]:
 
 
 def _replay(learner: "Learner", storage: "Storage") -> Iterator[int]:
-    from wolfstream.service.engine.recovery import alone
-    from wolfstream.service.engine.replay import replay
+    from wolfstream.service.engine.replay import replay, unshared
 
     log = storage.journal.reader(learner.model.id)
-    blocks = replay(learner, log, alone)
+    blocks = replay(learner, log, unshared)
     yield learner.sequence
     while next(blocks, None) is not None:
         yield learner.sequence

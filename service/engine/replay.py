@@ -2,7 +2,7 @@
 
 import logging
 from collections.abc import Callable, Iterator
-from contextlib import AbstractContextManager
+from contextlib import AbstractContextManager, nullcontext
 from typing import TypeAlias
 
 from wolfstream.service.engine.absorb import (
@@ -15,7 +15,7 @@ from wolfstream.service.engine.absorb import (
     remember,
 )
 from wolfstream.service.engine.broken import error_text
-from wolfstream.service.engine.remembered_keys import answered
+from wolfstream.service.engine.idempotency_keys import answered
 from wolfstream.service.errors import StartupError
 from wolfstream.service.heads.fit import fit_from_record
 from wolfstream.service.model.learner import Learner
@@ -27,6 +27,11 @@ logger = logging.getLogger(__name__)
 
 # A context that a block is replayed in, for this number of threads.
 Computing: TypeAlias = Callable[[int], AbstractContextManager[None]]
+
+
+def unshared(_: int) -> AbstractContextManager[None]:
+    """Change nothing: the caller shares neither storage nor threads with others (a `Computing`)."""
+    return nullcontext()
 
 
 def replay(

@@ -11,8 +11,8 @@ from collections.abc import Callable
 from typing import NoReturn
 
 from wolfstream.service.diagnostics.metrics import Metrics
-from wolfstream.service.engine.learn_request import Answer
-from wolfstream.service.engine.sequence_waiters import SequenceWaiters
+from wolfstream.service.engine.delivery import SequenceWaiters
+from wolfstream.service.engine.queue_items import Answer
 from wolfstream.service.engine.serving import PredictingEngine, RequestRows
 from wolfstream.service.errors import NotLeader, NotReady, Refusal, UnknownModel
 from wolfstream.service.model.live import Model

@@ -8,7 +8,7 @@ import asyncio
 from typing import Protocol, TypeAlias
 
 from wolfstream.service.diagnostics.metrics import Metrics
-from wolfstream.service.engine.learn_request import Answer
+from wolfstream.service.engine.queue_items import Answer
 from wolfstream.service.model.live import Model
 from wolfstream.service.model.published import ModelView
 from wolfstream.service.model.revision import Revision

@@ -7,6 +7,7 @@ precedes it is dropped.
 import logging
 import math
 import time
+from collections.abc import Sequence
 from concurrent.futures import ALL_COMPLETED, FIRST_COMPLETED, Future, ThreadPoolExecutor
 from concurrent.futures import wait as wait_for
 from weakref import WeakKeyDictionary
@@ -14,9 +15,9 @@ from weakref import WeakKeyDictionary
 from wolfstream.service.diagnostics.metrics import Metrics
 from wolfstream.service.engine.commits import Commits
 from wolfstream.service.engine.followed_log import needed_by_challengers
+from wolfstream.service.engine.idempotency_keys import IdempotencyKeys
 from wolfstream.service.engine.live_models import LiveModels
 from wolfstream.service.engine.origin import present_origin
-from wolfstream.service.engine.remembered_keys import RememberedKeys
 from wolfstream.service.engine.writer_role import Products, WriterRole
 from wolfstream.service.errors import SnapshotFailed, StorageFailed
 from wolfstream.service.model.learner import Learner
@@ -54,7 +55,7 @@ class SnapshotSchedule:
         self,
         storage: Storage,
         models: LiveModels,
-        keys: RememberedKeys,
+        keys: IdempotencyKeys,
         metrics: Metrics,
         samples: int,
         seconds: float,
@@ -83,8 +84,8 @@ class SnapshotSchedule:
         # model -> sequence of the last snapshot that was read back because its log was full
         self._read_back: WeakKeyDictionary[Model, int] = WeakKeyDictionary()
 
-    def note_if_due(self, learner: Learner) -> None:
-        """Note that a snapshot is due if the model has learned enough since the last one."""
+    def schedule_if_due(self, learner: Learner) -> None:
+        """Schedule a snapshot if the model has learned enough since the last one."""
         self.finish()
         model = learner.model
         # From the last attempt on, so that a full disk is not tried again with every group. A fit
@@ -98,7 +99,7 @@ class SnapshotSchedule:
             self._due.setdefault(model, False)
 
     def make_room(self, learner: Learner) -> None:
-        """Note that a snapshot is due because a model's log is full, once for each end of the log.
+        """Schedule a snapshot because a model's log is full, once for each end of the log.
 
         When the snapshot has been saved and read back, all of the log before it is dropped, except
         what challengers have still to learn. So snapshots of these are made, too.
@@ -141,8 +142,17 @@ class SnapshotSchedule:
             raise SnapshotFailed("the journal could not be written; nothing is lost")
         return learner.sequence, self._saving[model]
 
+    def wait_until_saved(self, saving: Sequence["Future[int]"]) -> None:
+        """Wait until snapshots that were started are on disk. Raises SnapshotFailed."""
+        try:
+            for future in saving:
+                future.result()
+        except Exception as error:  # whatever numpy and zipfile raise under low memory, too
+            raise SnapshotFailed(f"{error!r}; nothing has changed") from None
+        self.finish(wait=True)
+
     def finish(self, wait: bool = False) -> None:
-        """Note the snapshots that are saved, and drop each log before the newest two.
+        """Record the snapshots that are saved, and drop each log before the newest two.
 
         Older snapshots are kept to roll back to; keeping the log for them as well would take many
         times the room. Recovery needs one snapshot to fall back on, except for a full log, which
@@ -193,7 +203,7 @@ class SnapshotSchedule:
         return sum(not saving.done() for saving in self._saving.values()) >= _AT_A_TIME
 
     def _finish_until(self, until: float, when: str = ALL_COMPLETED) -> None:
-        """Note the snapshots that are saved before a time, all of them or the first."""
+        """Record the snapshots that are saved before a time, all of them or the first."""
         seconds = None if until == math.inf else max(until - time.monotonic(), 0.0)
         left = [saving for saving in self._saving.values() if not saving.done()]
         wait_for(left, seconds, when)

@@ -26,14 +26,18 @@ from wolfstream.service.engine.absorb import (
     joined_answer,
 )
 from wolfstream.service.engine.admission import count_rejected
-from wolfstream.service.engine.blocks import AdmittedRequest
+from wolfstream.service.engine.blocks import AdmittedRequest, seconds_per_sample
 from wolfstream.service.engine.broken import learned_elsewhere, mark_broken, not_yet_learned
 from wolfstream.service.engine.duplicates import Duplicates
-from wolfstream.service.engine.expected_time import seconds_per_sample
-from wolfstream.service.engine.late_labels import LabelOutcomes, LabelRequest, count_unlearned
-from wolfstream.service.engine.learn_request import LearnRequest, Reply
+from wolfstream.service.engine.late_labels import count_unlearned
 from wolfstream.service.engine.live_models import LiveModels
-from wolfstream.service.engine.waiter import Waiter
+from wolfstream.service.engine.queue_items import (
+    LabelOutcomes,
+    LabelRequest,
+    LearnRequest,
+    Reply,
+    Waiter,
+)
 from wolfstream.service.engine.writer_role import WriterRole
 from wolfstream.service.errors import ModelBroken, NotYetLearned
 from wolfstream.service.model.live import Model
@@ -104,7 +108,7 @@ class Turns:
         models: the models that are learned here.
         metrics: counts and durations.
         role: of the writer; a turn steps aside from it while it computes.
-        keep_answer: called with a request and its answer, to keep it under the request's key.
+        store_answer: called with a request and its answer, to keep it under the request's key.
         short: the expected seconds of a turn, up to which it is short.
     """
 
@@ -113,11 +117,11 @@ class Turns:
         models: LiveModels,
         metrics: Metrics,
         role: WriterRole,
-        keep_answer: Callable[[AdmittedRequest, dict[str, object]], None],
+        store_answer: Callable[[AdmittedRequest, dict[str, object]], None],
         short: float = SHORT_SECONDS,
     ) -> None:
         self._models, self._metrics, self._role = models, metrics, role
-        self._keep_answer, self._short_seconds = keep_answer, short
+        self._store_answer, self._short_seconds = store_answer, short
         self._waiting: dict[Model, Work] = {}
         # Heaps of works by `had`. A work that is not in `_waiting` any more was given up.
         self._short, self._long = list[Work](), list[Work]()
@@ -270,7 +274,7 @@ class Turns:
             assert isinstance(request, LabelRequest)
             count_unlearned(request, item.outcomes)
             return request.waiter, self._labels_answer(work, item.outcomes, answer)
-        self._keep_answer(item, answer)
+        self._store_answer(item, answer)
         return request.waiter, answer
 
     def _labels_answer(

@@ -6,7 +6,7 @@ from typing import NamedTuple
 from wolfstream.service.engine.admission import Admission
 from wolfstream.service.engine.commits import Commits
 from wolfstream.service.engine.duplicates import Duplicates
-from wolfstream.service.engine.waiter import Waiter
+from wolfstream.service.engine.queue_items import Waiter
 from wolfstream.service.errors import StorageFailed
 from wolfstream.service.model.live import Model
 from wolfstream.service.storage.journal import Unfinished
@@ -59,12 +59,12 @@ class UnfinishedCommits:
         others = {model.id for model in admission.models}
         for term, error in failures.items():
             if isinstance(error, Unfinished):
-                self._parts[term] = admission.of({term.model}), duplicates
+                self._parts[term] = admission.part_for({term.model}), duplicates
                 others.discard(term.model)
         reasons = {term.model: error for term, error in failures.items()}
         if len(others) == len(admission.models):
             return CommitOutcome(admission, duplicates, reasons)
-        rest = admission.of(others)._replace(refused=admission.refused)
+        rest = admission.part_for(others)._replace(refused=admission.refused)
         return CommitOutcome(rest, duplicates, reasons)
 
     def take(self, seconds: float) -> Iterator[CommitOutcome]:

@@ -32,12 +32,20 @@ from wolfstream.solver.stream.labels import key_of
 _IT = "the state"
 # A sequence in a request has as many digits at most.
 _LARGEST_SEQUENCE = 10**18
-# Fields of a state that belong to its history, not to what was learned: they are dropped where the
-# state becomes another model.
-HISTORY_FIELDS = (
-    *("rolled_back", "epoch", "creation", "model", "made", "trained", "following"),
-    "losses",  # an array of models that are followed, too
-)
+# The spec field, and the array of a state, of the rows that wait for labels.
+WAITING_ROWS = "pending"
+# Fields and arrays of a state that belong to its history, not to what was learned.
+_HISTORY = {"rolled_back", "epoch", "creation", "model", "made", "trained", "following", "losses"}
+
+
+def without_history(
+    plain: dict[str, Any], arrays: dict[str, Any]
+) -> tuple[dict[str, Any], dict[str, Any]]:
+    """Return the fields and arrays of a state that another model may take over."""
+    return (
+        {name: part for name, part in plain.items() if name not in _HISTORY},
+        {name: array for name, array in arrays.items() if name not in _HISTORY},
+    )
 
 
 def read_uploaded(content: bytes, limits: Limits, most_plain_bytes: int) -> tuple[State, ModelSpec]:
@@ -51,7 +59,7 @@ def read_uploaded(content: bytes, limits: Limits, most_plain_bytes: int) -> tupl
     try:
         state = decode_state(content, _IT, most_plain_bytes)
         spec = spec_in(state, _IT)
-        plain = {name: part for name, part in state.plain.items() if name not in HISTORY_FIELDS}
+        plain, arrays = without_history(*state)
         _check_texts(plain)
         _check_bounds(plain, spec, limits)
     except DamagedSnapshot as error:
@@ -61,7 +69,6 @@ def read_uploaded(content: bytes, limits: Limits, most_plain_bytes: int) -> tupl
         raise UnusableState(str(error)) from None
     except (LookupError, TypeError, AttributeError, ValueError, ArithmeticError) as error:
         raise UnusableState(f"{_IT} cannot be restored: {error!r}") from None
-    arrays = {name: array for name, array in state.arrays.items() if name not in HISTORY_FIELDS}
     return State(plain, arrays), spec
 
 
@@ -104,8 +111,8 @@ def in_same_state(learner: Learner, other: Learner) -> bool:
     """Return whether two models have learned the same, to the bit; their epochs may differ."""
     if learner.sequence != other.sequence or learner.model.spec != other.model.spec:
         return False
-    (plain, arrays), (other_plain, other_arrays) = learner.state(), other.state()
-    arrays.pop("losses", None)
+    plain, arrays = without_history(*learner.state())
+    other_plain, other_arrays = without_history(*other.state())
     if _as_text(plain) != _as_text(other_plain) or arrays.keys() != other_arrays.keys():
         return False
     pairs = ((array, other_arrays[name]) for name, array in arrays.items())
@@ -115,10 +122,9 @@ def in_same_state(learner: Learner, other: Learner) -> bool:
 
 
 def _as_text(plain: dict[str, Any]) -> str:
-    """Return the learned part of a state's plain data as text that can be compared."""
-    ignored = (*HISTORY_FIELDS, "memory_bytes")  # the memory set aside differs between processes
-    learned = {name: part for name, part in plain.items() if name not in ignored}
-    return json.dumps(learned, sort_keys=True)
+    """Return a state's plain data as text that can be compared."""
+    # The memory that is set aside differs between processes.
+    return json.dumps({**plain, "memory_bytes": None}, sort_keys=True)
 
 
 def _check_texts(plain: dict[str, Any]) -> None:

@@ -130,10 +130,10 @@ class WarmUp:
         # A RuntimeError says that the loop is closed: the server has ended.
         with process.stdout, contextlib.suppress(RuntimeError):
             for line in process.stdout:
-                self._loop.call_soon_threadsafe(self._note, line.rstrip("\n"))
+                self._loop.call_soon_threadsafe(self._record, line.rstrip("\n"))
             self._loop.call_soon_threadsafe(self._end, process.wait())
 
-    def _note(self, key: str) -> None:
+    def _record(self, key: str) -> None:
         self._compiled.add(key)
         self._wake()
 

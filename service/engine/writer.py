@@ -19,24 +19,20 @@ from typing import Any
 from wolfstream.service.diagnostics.metrics import Metrics
 from wolfstream.service.engine.challengers import Challengers
 from wolfstream.service.engine.commits import Commits
-from wolfstream.service.engine.costly_requests import GroupRequest
 from wolfstream.service.engine.group_learning import Acknowledge, GroupLearning
 from wolfstream.service.engine.history import History
-from wolfstream.service.engine.kept_fit import keep_fit
+from wolfstream.service.engine.idempotency_keys import IdempotencyKeys
 from wolfstream.service.engine.leading import Leadership, RunInOrder
-from wolfstream.service.engine.learn_request import Reply
 from wolfstream.service.engine.live_models import PROGRESS_SECONDS, LiveModels
-from wolfstream.service.engine.memory_left import MemoryLeft
 from wolfstream.service.engine.model_files import LoadedModel
 from wolfstream.service.engine.new_models import NewModels
 from wolfstream.service.engine.promotion import Promotion
-from wolfstream.service.engine.queue_items import Item, Order
-from wolfstream.service.engine.recovery_order import Recovery, Room
-from wolfstream.service.engine.remembered_keys import RememberedKeys
+from wolfstream.service.engine.queue_items import GroupRequest, Item, Order, Reply, Waiter
+from wolfstream.service.engine.recovery_order import MemoryLeft, Recovery, Room
+from wolfstream.service.engine.refits import serve_fit
 from wolfstream.service.engine.snapshot_schedule import SnapshotSchedule
 from wolfstream.service.engine.turns import SHORT_SECONDS
 from wolfstream.service.engine.uploads import filled
-from wolfstream.service.engine.waiter import Waiter
 from wolfstream.service.engine.writer_role import WriterRole
 from wolfstream.service.errors import AnotherState, InDoubt, NotReady, Refusal
 from wolfstream.service.heads.fit import Fit, Window
@@ -44,8 +40,6 @@ from wolfstream.service.model.live import Model
 from wolfstream.service.model.memory import ModelMemory
 from wolfstream.service.native.threads import Threads
 from wolfstream.service.settings import Settings
-from wolfstream.service.spec.following import Start
-from wolfstream.service.spec.model import ModelSpec
 from wolfstream.service.storage.interfaces import Storage
 from wolfstream.service.storage.snapshot_format import State
 
@@ -83,7 +77,7 @@ class Writer:
         self.catalogue = storage.catalogue
         self._settings = settings
         self._deliver = acknowledge
-        self._keys = RememberedKeys(settings.idempotency_keys, settings.idempotency_bytes)
+        self._keys = IdempotencyKeys(settings.idempotency_keys, settings.idempotency_bytes)
         self._threads, self.role = Threads(), WriterRole()
         self._stops_learning = False  # from the next step on
         self._recovering: threading.Thread | None = None  # recovers what took long at the start
@@ -160,7 +154,8 @@ class Writer:
         if threads == self._settings.threads:
             yield
             return
-        with self.challengers.all_paused(), self.role.alone():
+        with self.challengers.all_paused():
+            self.role.wait_until_alone()
             self._threads.use(threads)
             try:
                 yield
@@ -235,7 +230,7 @@ class Writer:
         until no model is `busy`.
         """
         with self._step():
-            self._learning.settle()
+            self._learning.resolve()
             learning: list[GroupRequest] = []
             for item in group:
                 if isinstance(item, Order):
@@ -325,12 +320,6 @@ class Writer:
                 loaded = filled(name, loaded.state, loaded.model.spec)
         return self.new_models.add(name, loaded)
 
-    def follow(
-        self, name: str, champion: Model, spec: ModelSpec, start: Start
-    ) -> tuple[Model, bool]:
-        """Make a challenger; see `Challengers.make`."""
-        return self.challengers.make(name, champion, spec, start)
-
     def roll_back(self, model: Model, sequence: int) -> dict[str, Any]:
         """Roll a model back to a snapshot; see `History.roll_back`."""
         description = self.history.roll_back(model, sequence)
@@ -344,16 +333,16 @@ class Writer:
         """
         followers = self.challengers.followers(model)
         with self.challengers.paused(followers):
-            self.challengers.keep(model)
+            self.challengers.save_followers(model)
             self.models.delete(model)
             self.challengers.free(model)
         self.challengers.forget(model)
 
-    def keep_fit(self, model: Model, window: Window, fit: Fit) -> dict[str, Any]:
-        """Serve a window's fit from now on; see `kept_fit.keep_fit`."""
+    def serve_fit(self, model: Model, window: Window, fit: Fit) -> dict[str, Any]:
+        """Serve a window's fit from now on; see `refits.serve_fit`."""
         learner = self.models.usable(model)
-        keep_fit(learner, self._commits, self._aside, self._settings.threads, window, fit)
-        self._learning.snapshot_if_due(model)
+        serve_fit(learner, self._commits, self._aside, self._settings.threads, window, fit)
+        self._learning.schedule_snapshot_if_due(model)
         return fit.plain
 
     def _execute(self, order: Order) -> None:

@@ -97,11 +97,9 @@ class WriterRole:
             self.computing.difference_update(models)
             self._changed.notify_all()
 
-    @contextmanager
-    def alone(self) -> Iterator[None]:
-        """Hold the role within the block, and wait first until no other thread is aside."""
+    def wait_until_alone(self) -> None:
+        """Lend the role out until no other thread is aside; only within a step."""
         self._wait_while(lambda: bool(self._aside))
-        yield
 
     def wait_until_unused(self, model: Model) -> None:
         """Lend the role out until a model is not in use; only within a step."""

@@ -12,8 +12,7 @@ from pathlib import Path
 
 from wolfstream.service.engine.group_queue import GroupQueue
 from wolfstream.service.engine.phase import Phase
-from wolfstream.service.engine.queue_items import Item
-from wolfstream.service.engine.waiter import Waiter
+from wolfstream.service.engine.queue_items import Item, Waiter
 from wolfstream.service.engine.warm_up import WarmUp
 from wolfstream.service.engine.writer import Writer
 

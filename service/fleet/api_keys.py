@@ -11,13 +11,13 @@ from nats.js.kv import KeyValue
 from pydantic import TypeAdapter, ValidationError
 
 from wolfstream.service.access.keys import Key, KeysError
-from wolfstream.service.fleet.bucket_entries import (
+from wolfstream.service.fleet.bucket_watch import (
     RETRY_SECONDS,
     EntryTaken,
     create_entry,
     open_bucket,
+    watch_entries,
 )
-from wolfstream.service.fleet.bucket_watch import watch_entries
 from wolfstream.service.fleet.connection import NatsConnection, NatsRefusal, NatsTimeout
 from wolfstream.service.fleet.streams import KEYS_BUCKET
 

@@ -5,7 +5,7 @@ import secrets
 import time
 
 from wolfstream.service.errors import StartupError
-from wolfstream.service.fleet.bucket_entries import (
+from wolfstream.service.fleet.bucket_watch import (
     PAUSE_SECONDS,
     RETRY_SECONDS,
     EntryTaken,

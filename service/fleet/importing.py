@@ -19,6 +19,7 @@ from wolfstream.service.fleet.jetstream_term import JetStreamTerm
 from wolfstream.service.fleet.log_index import ENTRIES
 from wolfstream.service.fleet.opening import Fleet
 from wolfstream.service.storage.data_directory import (
+    check_exists,
     check_journal_end,
     journal_path,
     open_storage,
@@ -60,8 +61,7 @@ def import_models(data: Path, fleet: Fleet, keys: ApiKeys) -> Iterator[MovedMode
 
     Raises MoveError, StartupError, StorageFailed, KeysError.
     """
-    if not journal_path(data).exists():
-        raise MoveError(f"{data} is no data directory: it has no {journal_path(data).name}")
+    check_exists(data)
     with owned(data):
         check_journal_end(data)
         with (

@@ -9,25 +9,25 @@ import asyncio
 import json
 import logging
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from datetime import datetime
-from typing import Any
+from typing import Any, NamedTuple
 
 import nats.errors
 from nats.js.errors import APIError
 from nats.js.kv import KeyValue
 
 from wolfstream.service.errors import InDoubt, StartupError, StorageFailed
-from wolfstream.service.fleet.bucket_entries import (
+from wolfstream.service.fleet.bucket_watch import (
     RETRY_SECONDS,
     EntryTaken,
     create_entry,
     open_bucket,
+    watch_entries,
+    watching,
 )
-from wolfstream.service.fleet.bucket_watch import watch_entries, watching
 from wolfstream.service.fleet.connection import NatsConnection, NatsRefusal, NatsTimeout
-from wolfstream.service.fleet.fleet_models import NO_MODELS, FleetModels, fleet_models
 from wolfstream.service.fleet.jetstream_journal import JetStreamJournal
 from wolfstream.service.fleet.jetstream_term import JetStreamTerm
 from wolfstream.service.fleet.streams import (
@@ -40,6 +40,37 @@ from wolfstream.service.fleet.streams import (
 from wolfstream.service.storage.catalogue import NameTaken
 from wolfstream.service.storage.entries import CatalogueEntry
 from wolfstream.service.storage.term import Term
+
+
+class FleetModels(NamedTuple):
+    """The models of a fleet at one revision of the catalogue."""
+
+    revision: int
+    created: Sequence[tuple[CatalogueEntry, datetime]]  # oldest first
+    champions: Mapping[str, str]  # challenger -> champion, if it still exists
+    numbers: frozenset[int]  # of all models
+
+
+def fleet_models(revision: int, created: Sequence[tuple[CatalogueEntry, datetime]]) -> FleetModels:
+    """Return the models of a revision.
+
+    Args:
+        revision: the catalogue's revision.
+        created: (model, when it was created) of each model, in any order.
+    """
+    created = sorted(created, key=lambda pair: pair[0].number)
+    names = {entry.number: entry.name for entry, _ in created}
+    champions = {
+        entry.name: names[entry.follows]
+        for entry, _ in created
+        if entry.follows is not None and entry.follows in names
+    }
+    numbers = frozenset(entry.number for entry, _ in created)
+    return FleetModels(revision, created, champions, numbers)
+
+
+NO_MODELS = fleet_models(0, ())
+
 
 logger = logging.getLogger(__name__)
 

@@ -25,7 +25,7 @@ from wolfstream.service.fleet.connection import (
     NatsRefusal,
     NatsTimeout,
 )
-from wolfstream.service.fleet.reserve import more_room
+from wolfstream.service.fleet.streams import more_room
 from wolfstream.service.fleet.subject_messages import SubjectMessages
 from wolfstream.service.storage.journal import LogFull
 

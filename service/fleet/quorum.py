@@ -16,8 +16,7 @@ from collections.abc import Mapping
 from typing import Any, NamedTuple
 
 from wolfstream.service.fleet.connection import NatsConnection, NatsRefusal, NatsTimeout
-from wolfstream.service.fleet.reserve import configured_bytes
-from wolfstream.service.fleet.streams import STREAMS
+from wolfstream.service.fleet.streams import STREAMS, configured_bytes
 
 logger = logging.getLogger(__name__)
 

@@ -12,7 +12,8 @@ Buckets: `wolfstream-models` and `wolfstream-keys`.
 import asyncio
 import logging
 import time
-from collections.abc import Iterator
+from collections.abc import AsyncIterator, Iterator, Mapping
+from contextlib import asynccontextmanager
 from typing import Any
 
 from wolfstream.service.errors import StartupError
@@ -23,7 +24,60 @@ from wolfstream.service.fleet.connection import (
     NatsRefusal,
     NatsTimeout,
 )
-from wolfstream.service.fleet.reserve import configured_bytes, with_bound
+
+# Metadata of a stream whose bound is raised: its usual bound.
+_BOUND = "wolfstream-bytes"
+# More than headers and the server's own records add to the messages of a commit.
+_MARGIN_BYTES = 1 << 18
+
+
+def configured_bytes(config: Mapping[str, Any]) -> int:
+    """Return the usual bound of a stream in bytes, also while it is raised."""
+    return int((config.get("metadata") or {}).get(_BOUND, config["max_bytes"]))
+
+
+def with_bound(config: Mapping[str, Any], bound: int, raised: int = 0) -> dict[str, Any]:
+    """Return a stream's configuration with a bound.
+
+    If a replica ends before it restores a raised bound, another one does. So the configuration also
+    has the usual bound.
+
+    Args:
+        config: the configuration.
+        bound: the usual bound in bytes.
+        raised: the present bound, if it is higher.
+    """
+    metadata = {
+        key: value for key, value in (config.get("metadata") or {}).items() if key != _BOUND
+    }
+    if raised > bound:
+        return {**config, "max_bytes": raised, "metadata": {**metadata, _BOUND: str(bound)}}
+    return {**config, "max_bytes": bound, "metadata": metadata}
+
+
+@asynccontextmanager
+async def more_room(nats: NatsConnection, stream: str, n_bytes: int) -> AsyncIterator[None]:
+    """Raise the bound of a full stream by some bytes within the block.
+
+    Another replica may use these bytes first. Runs on the connection's loop.
+
+    Args:
+        nats: the connection.
+        stream: name of the stream.
+        n_bytes: number of bytes.
+
+    Raises NatsRefusal, NatsTimeout.
+    """
+    info = await nats.call(f"STREAM.INFO.{stream}", {})
+    raised = info["state"]["bytes"] + n_bytes + _MARGIN_BYTES
+    config = info["config"]
+    await nats.call(f"STREAM.UPDATE.{stream}", with_bound(config, configured_bytes(config), raised))
+    try:
+        yield
+    finally:
+        config = (await nats.call(f"STREAM.INFO.{stream}", {}))["config"]
+        await nats.call(f"STREAM.UPDATE.{stream}", with_bound(config, configured_bytes(config)))
+
 
 logger = logging.getLogger(__name__)
 
@@ -97,7 +151,7 @@ async def _make_all(nats: NatsConnection, log_bytes: int, state_bytes: int) -> N
 def grow_streams(nats: NatsConnection, log_bytes: int, state_bytes: int) -> None:
     """Raise the bounds of existing streams to those of `make_streams`; a failure is logged.
 
-    Bounds are never lowered, except one that another replica has left raised (`reserve`).
+    Bounds are never lowered, except one that another replica has left raised (`more_room`).
     """
     for name, _, n_bytes in _wanted(log_bytes, state_bytes):
         try:

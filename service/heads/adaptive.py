@@ -9,7 +9,6 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from wolfstream.service.heads.batch import Batch, new_class_bytes
 from wolfstream.service.heads.classification import ClassificationHead
 from wolfstream.service.heads.cost import (
     COST_OF_CROSSED,
@@ -17,10 +16,9 @@ from wolfstream.service.heads.cost import (
     COST_OF_FUNCTION,
     COST_OF_ROW,
 )
-from wolfstream.service.heads.exercise import exercise, rows_to_learn
-from wolfstream.service.heads.kind import Kind, TrainingChoice
+from wolfstream.service.heads.kind import Kind, TrainingChoice, exercise, rows_to_learn
 from wolfstream.service.heads.new_head import by_task, new_head
-from wolfstream.service.heads.online_learner import WithoutMembers
+from wolfstream.service.heads.online_learner import Batch, WithoutMembers, new_class_bytes
 from wolfstream.service.heads.protocol import Head
 from wolfstream.service.heads.regression import RegressionHead
 from wolfstream.service.heads.saved_arrays import SavedHead, WrongArrays
@@ -36,7 +34,7 @@ from wolfstream.solver.adaptive.gradients import Gradient
 from wolfstream.solver.adaptive.ridge import CHUNK
 from wolfstream.solver.adaptive.settings import FOREVER, Pins
 from wolfstream.solver.adaptive.standing import Standing
-from wolfstream.solver.adaptive.texts import TextLearners
+from wolfstream.solver.adaptive.texts import TextLearners, text_scores
 from wolfstream.solver.arrays import Float64Array
 from wolfstream.solver.prepare.named_rows import Rows
 from wolfstream.solver.prepare.row_form import Preparing
@@ -197,6 +195,7 @@ def _exercise_texts(spec: ModelSpec, sparse: bool) -> None:
         one_row = np.ones((1, 1))
         learners = TextLearners((1.0,), 1, regression=spec.task == "regression")
         learners.absorb(one_row, one_row, np.ones(1))
+        text_scores(learners.view(), one_row)
 
 
 def _exercise_trees(spec: ModelSpec, sparse: bool) -> None:

@@ -3,7 +3,8 @@
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, NamedTuple
 
-from wolfstream.service.heads.batch import Batch, new_class_bytes
+import numpy as np
+
 from wolfstream.service.heads.classification import ClassificationHead
 from wolfstream.service.heads.cost import (
     COST_OF_DECISION,
@@ -11,16 +12,39 @@ from wolfstream.service.heads.cost import (
     COST_OF_ROW,
     cost_of_products,
 )
-from wolfstream.service.heads.exercise import exercise
 from wolfstream.service.heads.kernel import check_norms
-from wolfstream.service.heads.kind import Kind, TrainingChoice
-from wolfstream.service.heads.learner import HeadLearner
+from wolfstream.service.heads.kind import Kind, TrainingChoice, exercise
 from wolfstream.service.heads.new_head import new_head
-from wolfstream.service.heads.online_learner import WithoutMembers
+from wolfstream.service.heads.online_learner import (
+    Batch,
+    HeadLearner,
+    WithoutMembers,
+    new_class_bytes,
+)
 from wolfstream.service.heads.regression import RegressionHead
-from wolfstream.service.heads.saved_asset import ASSET_NUMBERS, check_asset
-from wolfstream.service.spec.class_weight import weights_by_label
+from wolfstream.service.heads.saved_arrays import (
+    Arrays,
+    SavedHead,
+    check_counts,
+    check_floats,
+    check_numbers,
+    check_shape,
+    n_saved_rows,
+    require,
+    shape_of,
+)
+from wolfstream.service.heads.saved_numbers import (
+    ANY,
+    COUNT,
+    FROM_ZERO,
+    POSITIVE,
+    SUM,
+    WIDTH,
+    Bounds,
+)
+from wolfstream.service.heads.saved_rows import check_rows
 from wolfstream.service.spec.model import ModelSpec
+from wolfstream.service.spec.working_set import weights_by_label
 from wolfstream.solver.adaptive.gradients import Gradient
 from wolfstream.solver.arrays import Float64Array
 from wolfstream.solver.asset.features import dimension_of
@@ -34,6 +58,104 @@ from wolfstream.solver.stream.labels import Label, key_of
 from wolfstream.solver.stream.paper_learners import AssetLearnerView, new_asset
 from wolfstream.solver.stream.parameters import AssetParameters
 from wolfstream.solver.stream.votes import Answer
+
+# Not every larger integer is a 64-bit float.
+_LARGEST_COUNT = 2.0**53
+_MACHINE_SUMS = ("rest", "before")
+_MACHINE_NUMBERS = (
+    *("scale", "square_norm", "b", "scale_sum", "b_sum", "b_before", "moved", "factor"),
+)
+_PROGRESS = tuple(
+    f"progress_{name}"
+    for name in ("steps", "square_norms", "loss", "target", "weight", "square_weight")
+)
+
+ASSET_NUMBERS: Bounds = (
+    (r"(course\d+_)?progress_steps", COUNT),
+    (r"(course\d+_)?(progress_\w+|square_norm|weight)", FROM_ZERO),
+    (r"(course\d+_)?(direction|rest|before|b|b_sum|b_before|scale|scale_sum|moved|factor)", SUM),
+    (r"lost", FROM_ZERO),
+    (r"auto_gamma", WIDTH),
+    (r"target_scale", (ANY, POSITIVE)),
+)
+
+
+def check_asset(saved: SavedHead) -> None:
+    """Raise WrongArrays unless the iterates of a head fit its feature map and its rows."""
+    check_rows(saved)
+    if "direction" in saved.arrays:
+        _check_machines(saved.arrays, saved.blank, saved.n_classes, saved.dimension)
+        _check_kind_of_rows(saved.arrays, saved.sparse)
+
+
+def _check_machines(
+    arrays: Arrays, empty: Arrays, n_classes: int | None, dimension: int | None
+) -> None:
+    """Check the iterates, one machine for each class, and the feature map."""
+    check_counts(arrays, 1, n_classes if n_classes is not None else 0)
+    require(shape_of("direction", arrays)[:1] != (), "direction", "has no machines")
+    machines, width = (*shape_of("direction", arrays), 0)[:2]
+    require(machines > int(arrays["counts"][0]), "direction", "has too few machines")
+    courses = [name.removesuffix("direction") for name in empty if name.endswith("direction")]
+    for course in courses:
+        _check_course(course, arrays, empty, (machines, width))
+    if "lost" in empty:
+        check_shape("lost", arrays, (len(courses),))
+        check_floats("lost", arrays)
+    check_shape("target_scale", arrays, (2,))
+    check_floats("target_scale", arrays)
+    if "frequency" in arrays:
+        # The map has spare rows for features that may come.
+        check_shape("frequency", arrays, (None, width))
+        check_shape("phase", arrays, (width,))
+    if "whitening" in arrays:
+        landmarks = n_saved_rows("landmarks", arrays)
+        check_shape("whitening", arrays, (landmarks, width))
+        check_floats("whitening", arrays)
+    if "width" in arrays:
+        check_shape("width", arrays, (2,))
+        check_numbers("width", arrays, None)
+        columns, sparse = (int(number) for number in arrays["width"])
+        require(columns == width and sparse < 2, "width", "is not the width of the machines")
+    for name in ("frequency", "phase", "origin"):
+        if name in arrays:
+            check_floats(name, arrays)
+    if "origin" in arrays and arrays["origin"].size:
+        check_shape("origin", arrays, (dimension,))
+
+
+def _check_kind_of_rows(arrays: Arrays, sparse: bool) -> None:
+    """Check that the feature map, if there is one, suits the model's rows, dense or sparse."""
+    what = "is of another kind of rows than the model's"
+    if "frequency" in arrays:
+        require((arrays["origin"].size == 0) == sparse, "origin", what)
+        if not sparse:
+            check_shape("frequency", arrays, (len(arrays["origin"]), None))
+    if "whitening" in arrays:
+        require(("landmarks_indptr" in arrays) == sparse, "landmarks", what)
+    if "width" in arrays:
+        require(bool(arrays["width"][1]) == sparse, "width", what)
+
+
+def _check_course(course: str, arrays: Arrays, empty: Arrays, shape: tuple[int, int]) -> None:
+    """Check the iterates of one course, given the prefix of their names."""
+    averages = len(empty[f"{course}rest"]) == len(empty[f"{course}direction"])
+    check_shape(f"{course}direction", arrays, shape)
+    for name in _MACHINE_SUMS:
+        check_shape(course + name, arrays, (shape[0] if averages else 0, shape[1]))
+    for name in _MACHINE_NUMBERS:
+        check_shape(course + name, arrays, (shape[0],))
+    for name in _PROGRESS:
+        check_shape(course + name, arrays, (1,))
+    check_shape(f"{course}weight", arrays, (2,))
+    for name in ("direction", *_MACHINE_SUMS, *_MACHINE_NUMBERS, *_PROGRESS, "weight"):
+        check_floats(course + name, arrays)
+    for name in ("direction", *_MACHINE_SUMS, *_MACHINE_NUMBERS, "weight"):
+        # Only a model with one machine may lack the score of a row.
+        require(not np.isnan(arrays[course + name]).any(), course + name, "has numbers missing")
+    steps = arrays[f"{course}progress_steps"][0]
+    require(0.0 <= steps <= _LARGEST_COUNT, f"{course}progress_steps", "is not a number of steps")
+
 
 # kernel -> its approximate features
 _FEATURES = {

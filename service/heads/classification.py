@@ -1,19 +1,19 @@
 """Classification head: known labels, a learner of their codes, and a prequential score."""
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from typing import Any, Generic, NamedTuple, Self, TypeVar
+from dataclasses import dataclass
+from typing import Any, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
 
 from wolfstream.service.errors import InvalidSamples, Untrained, refuse
 from wolfstream.service.heads.answers import Answers, Predictions
-from wolfstream.service.heads.batch import Batch
-from wolfstream.service.heads.calibration import NOT_JUDGED, calibration_arrays, with_calibration
-from wolfstream.service.heads.changes import Change
+from wolfstream.service.heads.calibration import NOT_JUDGED
 from wolfstream.service.heads.class_scores import class_scores
 from wolfstream.service.heads.hits import Hits
-from wolfstream.service.heads.online_learner import ClassLearner, LearnerView, Relearn
+from wolfstream.service.heads.learner_head import LearnerHead, LearnerHeadView
+from wolfstream.service.heads.online_learner import ClassLearner, Relearn
 from wolfstream.service.samples.labels import Label
 from wolfstream.service.samples.validation import Costs, Samples
 from wolfstream.solver.arrays import Float64Array, to_lists
@@ -27,29 +27,28 @@ from wolfstream.solver.stream.chain import Chain, chained
 from wolfstream.solver.stream.class_head import ClassHead, ClassHeadView
 from wolfstream.solver.stream.explanations import Contest
 from wolfstream.solver.stream.labels import LabelKey, key_of, text_of
-from wolfstream.solver.stream.reasons import HeadGradient, MemberPulls
+from wolfstream.solver.stream.reasons import MemberPulls
 from wolfstream.solver.stream.votes import NO_INPUTS, HeadAnswer, HeadInputs
 
 L = TypeVar("L", bound=ClassLearner)
 
 
-class ClassificationView(NamedTuple):
+@dataclass(frozen=True, eq=False)
+class ClassificationView(LearnerHeadView):
     """An immutable view of the head."""
 
-    learner: LearnerView
     head: ClassHeadView
     score: Hits
-    lacks: str
+
+    @property
+    def lacks(self) -> str:
+        """See `HeadView`."""
+        return self.head.lacks
 
     @property
     def classes(self) -> tuple[Label, ...]:
         """The known labels, in the order in which they first came."""
         return self.head.classes
-
-    @property
-    def stats(self) -> dict[str, Any]:
-        """The description of the learner, and its prequential scores."""
-        return {**self.learner.stats, "prequential": self.score.to_dict()}
 
     @property
     def rare_classes(self) -> list[Label]:
@@ -74,31 +73,6 @@ class ClassificationView(NamedTuple):
             over: class_scores(self.classes, tally.confusion, majority[over], ranked[over])
             for over, tally in self.score.tallies().items()
         }
-
-    @property
-    def calibration(self) -> dict[str, Any]:
-        """See `HeadView`."""
-        return self.head.confidence.summary
-
-    @property
-    def gauges(self) -> dict[str, float | None]:
-        """See `HeadView`."""
-        return self.learner.gauges
-
-    @property
-    def learners(self) -> list[dict[str, Any]]:
-        """See `HeadView`."""
-        return self.learner.learners
-
-    @property
-    def changes(self) -> tuple[Change, ...]:
-        """See `HeadView`."""
-        return self.score.changes.latest
-
-    @property
-    def n_changes(self) -> int:
-        """See `HeadView`."""
-        return self.score.changes.total
 
     def latest(self, n: int) -> list[tuple[Label, Label]]:
         """See `HeadView`."""
@@ -132,12 +106,6 @@ class ClassificationView(NamedTuple):
         """See `HeadView`."""
         return self.head.pulls(x, wanted, other)
 
-    def gradient(
-        self, x: Float64Array, direction: Float64Array, inputs: HeadInputs = NO_INPUTS
-    ) -> HeadGradient:
-        """See `HeadView`."""
-        return self.head.gradient(x, direction, inputs)
-
     def probabilities(self, head_answer: HeadAnswer) -> dict[str, Any]:
         """See `HeadView`."""
         return {"probability": to_lists(self._probability(head_answer))}
@@ -165,12 +133,8 @@ class ClassificationView(NamedTuple):
             raise Untrained(NOT_JUDGED)
         return probability
 
-    def cost(self, rows: int, entries: int) -> int:
-        """Return the number of multiplications of a prediction; see `HeadView.cost`."""
-        return self.learner.cost(rows, entries)
 
-
-class ClassificationHead(Generic[L]):
+class ClassificationHead(LearnerHead[L, ClassHead[L], Hits]):
     """A learner of class codes, the labels of the classes, and a prequential score.
 
     Args:
@@ -203,10 +167,6 @@ class ClassificationHead(Generic[L]):
                 'create the model with "task": "regression"'
             )
         return new
-
-    def growth(self, batch: Batch) -> int:
-        """See `Head`."""
-        return self.learner.growth(batch)
 
     def absorb(
         self,
@@ -241,16 +201,6 @@ class ClassificationHead(Generic[L]):
         """Return an object that learns these samples repeatedly."""
         return ClassPasses(self, rows, y, weight)
 
-    def date_changes(self, sequence: int) -> None:
-        """See `Head`."""
-        self._score.changes.date(sequence)
-        self.learner.date(sequence)
-
-    def keep_score(self, former: Self) -> None:
-        """Take over the score of the head that this one replaces; both learned the same samples."""
-        self._score, self._head.calibration = former._score, former.calibration
-        self.learner.keep_dates(former.learner)
-
     @property
     def calibration(self) -> ClassCalibration:
         """The calibration, learned from predictions made before learning."""
@@ -260,20 +210,17 @@ class ClassificationHead(Generic[L]):
         """Return an immutable view for predictions and descriptions."""
         view = self.learner.view()
         head = self._head.view(view)
-        return ClassificationView(view, head, self._score.copy(), head.lacks)
+        return ClassificationView(view, head, self._score.copy())
 
     def state(self) -> tuple[dict[str, Any], dict[str, NDArray[Any]]]:
         """Return plain data and arrays from which `restore` continues bit for bit."""
-        plain, arrays = self.learner.state()
-        arrays = arrays | with_calibration(self.calibration.state())
-        return {"classes": list(self.classes), **plain, **self._score.state()}, arrays
+        plain, arrays = super().state()
+        return {"classes": list(self.classes), **plain}, arrays
 
     def restore(self, plain: Mapping[str, Any], arrays: Mapping[str, NDArray[Any]]) -> None:
         """Restore what `state` returned."""
         self.meet(plain["classes"])
-        self._score.restore(plain)
-        self.calibration.restore(calibration_arrays(arrays))
-        self.learner.restore(plain, arrays)
+        super().restore(plain, arrays)
 
 
 class ClassPasses:

@@ -4,7 +4,8 @@ Each row is predicted before it is learned. A view holds the learner's arrays, a
 and restores a learner from them at its first prediction, in whatever process that happens.
 """
 
-from collections.abc import Mapping
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
 from copy import deepcopy
 from dataclasses import dataclass
 from functools import partial
@@ -15,18 +16,17 @@ from weakref import WeakKeyDictionary
 import numpy as np
 from numpy.typing import NDArray
 
-from wolfstream.service.errors import Invalid, ServerFailed
-from wolfstream.service.heads.batch import Batch
+from wolfstream.service.errors import Invalid, ServerFailed, visible
 from wolfstream.service.heads.classification import ClassificationHead
 from wolfstream.service.heads.cost import COST_OF_ROW
-from wolfstream.service.heads.entry_points import learner_class
-from wolfstream.service.heads.guarded import GuardedLearner, LearnerFailed
+from wolfstream.service.heads.entry_points import CustomLearner, learner_class
 from wolfstream.service.heads.kind import Kind
 from wolfstream.service.heads.new_head import new_head
-from wolfstream.service.heads.online_learner import WithoutMembers
+from wolfstream.service.heads.online_learner import Batch, WithoutMembers
 from wolfstream.service.heads.regression import RegressionHead
 from wolfstream.service.heads.saved_arrays import SavedHead, WrongArrays
 from wolfstream.service.samples.labels import Label
+from wolfstream.service.samples.numbers import LARGEST_TARGET
 from wolfstream.service.spec.custom import CustomSpec
 from wolfstream.service.spec.heads import HeadName
 from wolfstream.service.spec.model import ModelSpec
@@ -37,6 +37,98 @@ from wolfstream.solver.rows.matrix import Matrix, SparseRows, n_rows, to_csr
 from wolfstream.solver.rows.sample_weights import Weights, as_numbers
 from wolfstream.solver.stream.value_head import Values
 from wolfstream.solver.stream.votes import Answer, Decisions, Hints
+
+_LONGEST_TEXT = 500
+_LONGEST_NAME = 200
+
+
+class LearnerFailed(Exception):
+    """The code of a third-party learner failed; the message names the learner."""
+
+
+@contextmanager
+def third_party_code(learner: str, failed: str = "failed") -> Iterator[None]:
+    """Turn all exceptions except KeyboardInterrupt into LearnerFailed.
+
+    Args:
+        learner: the name of the learner whose code runs.
+        failed: what the message says about the learner.
+    """
+    try:
+        yield
+    except KeyboardInterrupt:
+        raise
+    except BaseException as error:
+        raise LearnerFailed(f"the learner {learner!r} {failed}: {_text_of(error)}") from error
+
+
+class GuardedLearner:
+    """A third-party learner. Each method raises LearnerFailed."""
+
+    def __init__(self, name: str, make: Callable[[], CustomLearner]) -> None:
+        self._name = name
+        with third_party_code(name, "does not take these options"):
+            self._learner = make()
+
+    def learn(self, X: Float64Array, y: NDArray[Any], weight: Float64Array) -> None:
+        """See `CustomLearner`."""
+        with third_party_code(self._name):
+            self._learner.learn(X.copy(), y.copy(), weight.copy())
+
+    def predict(self, X: Float64Array, classes: int) -> Float64Array:
+        """Return (n, classes) probabilities or, if `classes` is 0, (n,) numbers.
+
+        Values that are not finite or exceed the largest target are replaced by NaN.
+        """
+        with third_party_code(self._name):
+            answer = np.array(self._learner.predict(X.copy()), np.float64)
+            wanted = (len(X), classes) if classes else (len(X),)
+            if answer.shape != wanted:
+                raise ValueError(f"its predictions have shape {answer.shape}, expected {wanted}")
+        return np.where(np.abs(answer) <= LARGEST_TARGET, answer, np.nan)
+
+    def state(self) -> dict[str, NDArray[Any]]:
+        """Return copies of its arrays, checked to be fit for a model file."""
+        with third_party_code(self._name):
+            return {_checked_name(name): _numbers(name, a) for name, a in self._items()}
+
+    def _items(self) -> Any:
+        state = self._learner.state()
+        if not isinstance(state, Mapping):
+            raise TypeError(f"its state is a {type(state).__name__}, not a dictionary")
+        return state.items()
+
+    def restore(self, arrays: Mapping[str, NDArray[Any]]) -> None:
+        """See `CustomLearner`."""
+        with third_party_code(self._name):
+            self._learner.restore({name: array.copy() for name, array in arrays.items()})
+
+
+def _checked_name(name: Any) -> str:
+    if not isinstance(name, str) or not name.isprintable() or len(name) > _LONGEST_NAME:
+        raise ValueError(
+            f"its state has an array named {ascii(name)[:_LONGEST_NAME]}: names must be printable "
+            f"strings of at most {_LONGEST_NAME} characters"
+        )
+    return name
+
+
+def _numbers(name: str, array: Any) -> NDArray[Any]:
+    numbers = np.array(array)
+    numbers = numbers.astype(numbers.dtype.newbyteorder("="))
+    if numbers.dtype.kind not in "biuf":  # as in any model file
+        raise TypeError(f"its state has an array {name!r} of {numbers.dtype}, not of numbers")
+    return numbers
+
+
+def _text_of(error: BaseException) -> str:
+    try:
+        text = str(error)
+    except Exception:  # __str__ is third-party code, too
+        text = ""
+    text = visible(text[:_LONGEST_TEXT])[:_LONGEST_TEXT]
+    return f"{type(error).__name__}: {text}" if text else type(error).__name__
+
 
 NAME: HeadName = "custom"
 # Smaller probabilities are raised to this.

@@ -10,29 +10,23 @@ from typing import Any, Self
 import numpy as np
 from numpy.typing import NDArray
 
-from wolfstream.service.errors import Untrained
-from wolfstream.service.heads.answers import Answers, Predictions
-from wolfstream.service.heads.batch import Batch
+from wolfstream.service.heads.answers import Answers
 from wolfstream.service.heads.certificate import NO_CERTIFICATE
-from wolfstream.service.heads.changes import Change
 from wolfstream.service.heads.cost import cost_of_expansion
-from wolfstream.service.heads.exercise import rows_of_kind
 from wolfstream.service.heads.kernel import check_norms, kernel_limit
-from wolfstream.service.heads.kind import Kind, TrainingChoice
-from wolfstream.service.heads.protocol import Head
+from wolfstream.service.heads.kind import Kind, TrainingChoice, rows_of_kind
+from wolfstream.service.heads.online_learner import Batch
+from wolfstream.service.heads.protocol import Head, HeadView
 from wolfstream.service.heads.saved_set import SET_NUMBERS, check_set
 from wolfstream.service.heads.set_view import set_stats
-from wolfstream.service.heads.value_view import NoClasses
 from wolfstream.service.samples.tasks import Targets
 from wolfstream.service.samples.validation import Samples
 from wolfstream.service.spec.model import ModelSpec
-from wolfstream.solver.arrays import Float64Array
 from wolfstream.solver.kernels.functions import Kernel
 from wolfstream.solver.rows.matrix import Matrix, n_rows, take_rows
 from wolfstream.solver.rows.sample_weights import Weights
 from wolfstream.solver.stream.labels import LabelKey
 from wolfstream.solver.stream.novelty_learner import NoveltyLearner
-from wolfstream.solver.stream.reasons import HeadGradient
 from wolfstream.solver.stream.value_head import Values
 from wolfstream.solver.stream.votes import NO_INPUTS, HeadAnswer, HeadInputs
 from wolfstream.solver.working_set.ball import OnlineBall, novelty_of
@@ -42,7 +36,7 @@ _LIMIT = kernel_limit(Kernel("rbf"))
 
 
 @dataclass(frozen=True, eq=False)
-class NoveltyView(NoClasses):
+class NoveltyView(HeadView):
     """An immutable view of the ball."""
 
     model: WorkingSetView | None  # None before the first sample
@@ -61,51 +55,9 @@ class NoveltyView(NoClasses):
         return {name: self.figures.get(key) for name, key in names.items()}
 
     @property
-    def calibration(self) -> dict[str, Any]:
-        """Nothing: no prediction is judged."""
-        return {}
-
-    @property
-    def changes(self) -> tuple[Change, ...]:
-        """Nothing: no prediction is judged."""
-        return ()
-
-    @property
-    def n_changes(self) -> int:
-        """No prediction is judged."""
-        return 0
-
-    def latest(self, _: int) -> list[tuple[Any, Any]]:
-        """Return nothing: no prediction is judged."""
-        return []
-
-    @property
-    def source(self) -> dict[str, Any]:
-        """Nothing: the head makes no predictions."""
-        return {}
-
-    @property
     def lacks(self) -> str:
         """Why it cannot be asked for predictions."""
         return "predicts nothing: it scores how novel rows are, beside another head's predictions"
-
-    def predict(self, _: Matrix, _inputs: HeadInputs = NO_INPUTS) -> Predictions:
-        """Raise Untrained."""
-        raise Untrained(f"the head {self.lacks}")
-
-    def probabilities(self, _: HeadAnswer) -> dict[str, Any]:
-        """Raise Untrained."""
-        raise Untrained(f"the head {self.lacks}")
-
-    def covering(self, _: HeadAnswer, _confidence: float) -> dict[str, Any]:
-        """Raise Untrained."""
-        raise Untrained(f"the head {self.lacks}")
-
-    def gradient(
-        self, _: Float64Array, _direction: Float64Array, _inputs: HeadInputs = NO_INPUTS
-    ) -> HeadGradient:
-        """Raise Untrained."""
-        raise Untrained(f"the head {self.lacks}")
 
     def beside(self, X: Matrix) -> list[float | None]:
         """Return how novel each row is: below 0 inside the ball, and below 1 at any distance."""

@@ -1,20 +1,120 @@
-"""Interfaces of the online learner in a head, and of its view."""
+"""Interfaces of the online learner in a head, and of its view; facts about what it will learn."""
 
 from collections.abc import Callable, Mapping, Sequence
-from typing import Any, Protocol, TypeAlias
+from typing import Any, NamedTuple, Protocol, TypeAlias, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
 
-from wolfstream.service.heads.batch import Batch
+from wolfstream.service.heads.kernel import (
+    check_norms,
+    kernel_with,
+    largest_product,
+    square_norm_limit,
+)
 from wolfstream.service.samples.labels import Label
+from wolfstream.service.spec.kernel import has_auto_gamma
+from wolfstream.service.spec.model import ModelSpec
 from wolfstream.solver.adaptive.gradients import Gradient
 from wolfstream.solver.arrays import Float64Array
-from wolfstream.solver.prepare.named_rows import Rows
+from wolfstream.solver.kernels.bandwidth import Learner
+from wolfstream.solver.kernels.functions import Kernel
+from wolfstream.solver.prepare.named_rows import NamedRows, Rows
 from wolfstream.solver.rows.matrix import Matrix
 from wolfstream.solver.rows.sample_weights import Weights
+from wolfstream.solver.stream.kernel_learner import Horizon, KernelLearner
 from wolfstream.solver.stream.reasons import MemberPulls
 from wolfstream.solver.stream.votes import Answer, Hints
+
+
+class Batch(NamedTuple):
+    """Facts about samples that a model is going to learn.
+
+    Attributes:
+        rows: the number of samples.
+        block: the number of samples learned at a time.
+        width: the numbers in a prepared row; for sparse rows, the stored numbers on average.
+        features: the number of distinct features that the model will know.
+        new_features: the number of features that are new to the model.
+        sparse: whether rows have names instead of columns.
+        texts: the number of texts in a row that a head may learn from.
+        new_classes: the number of labels that are new to the model.
+        changing: whether columns may still change, in which case heads are built again.
+    """
+
+    rows: int
+    block: int
+    width: int
+    features: int
+    new_features: int = 0
+    sparse: bool = False
+    texts: int = 0
+    new_classes: int = 0
+    changing: bool = False
+
+
+def new_class_bytes(present: int, classes: int, new: int) -> int:
+    """Return the bytes of new classes, assuming that each takes as much as a present one.
+
+    Args:
+        present: the bytes of the present classes.
+        classes: the number of present classes.
+        new: the number of new classes.
+    """
+    return present * new // max(classes, 1)
+
+
+L = TypeVar("L", bound=Learner)
+
+
+class HeadLearner(KernelLearner[L]):
+    """A learner with the spec's kernel.
+
+    Args:
+        spec: the model's spec.
+        build: returns a new solver with a kernel.
+        horizon: see `KernelLearner`.
+    """
+
+    def __init__(
+        self, spec: ModelSpec, build: Callable[[Kernel], L], horizon: Horizon = None
+    ) -> None:
+        self._spec_kernel = spec.kernel
+        self._prepared = spec.prepare is not None
+        # The last limit on ||x||^2, and the gamma for which it was computed.
+        self._limit: tuple[float | None, float] = None, square_norm_limit(spec.kernel)
+        super().__init__(
+            kernel_with(spec.kernel, 1.0),
+            build,
+            auto=has_auto_gamma(spec.kernel),
+            largest_product=largest_product(spec.kernel.type),
+            horizon=horizon,
+        )
+
+    @property
+    def estimated_widths(self) -> dict[str, float | None]:
+        """The estimated widths, for the description; {} if the spec sets them."""
+        gamma = self.gamma
+        widths: dict[str, float | None] = {} if gamma is None else {"gamma": gamma}
+        return {**widths, "horizon": self.horizon} if self._horizon == "auto" else widths
+
+    def check(self, rows: Rows) -> None:
+        """Refuse rows whose kernel values would overflow. Raises InvalidSamples.
+
+        Rows of a model that prepares them need no check: preparation bounds them.
+        """
+        if not self._prepared or isinstance(rows, NamedRows):
+            check_norms(rows, self.square_norm_limit())
+
+    def square_norm_limit(self) -> float:
+        """Return the largest ||x||^2 of a row that the learner accepts."""
+        gamma = self.gamma
+        if self._spec_kernel.type == "polynomial" and not self.frozen:
+            gamma = None
+        if gamma != self._limit[0]:
+            self._limit = gamma, square_norm_limit(self._spec_kernel, gamma)
+        return self._limit[1]
+
 
 # Learns samples given their indices, rows, codes or targets, and weights; returns the predictions
 # just before.

@@ -1,18 +1,22 @@
-"""The interfaces of a model's heads and of their views.
+"""The interface of a model's heads, and the base class of their views.
 
 A head's `check` runs before a sample is written to the log, `absorb` after. `view` serves all other
 threads, `state` and `restore` survive a restart. How a kind of head is built and reported is in
 `heads.kind`.
 """
 
+# ruff: noqa: ARG002 - defaults need no arguments
+
+from abc import ABC, abstractmethod
 from collections.abc import Mapping, Sequence
 from typing import Any, NamedTuple, Protocol, Self
 
 from numpy.typing import NDArray
 
+from wolfstream.service.errors import Untrained, refuse
 from wolfstream.service.heads.answers import Answers, Predictions
-from wolfstream.service.heads.batch import Batch
 from wolfstream.service.heads.changes import Change
+from wolfstream.service.heads.online_learner import Batch
 from wolfstream.service.samples.labels import Label
 from wolfstream.service.samples.tasks import Targets
 from wolfstream.service.samples.validation import Costs, Samples
@@ -25,57 +29,73 @@ from wolfstream.solver.stream.reasons import HeadGradient, MemberPulls
 from wolfstream.solver.stream.votes import NO_INPUTS, HeadAnswer, HeadInputs
 
 
-class HeadView(Protocol):
-    """An immutable view of a head, which predicts and is described."""
+class HeadView(ABC):
+    """An immutable view of a head, which predicts and is described.
+
+    By default it is that of a head of numbers that says nothing of itself and predicts nothing.
+    """
 
     @property
     def classes(self) -> tuple[Label, ...] | None:
         """The known labels, in the order in which they first came; None for a head of numbers."""
+        return None
 
     @property
+    @abstractmethod
     def stats(self) -> dict[str, Any]:
         """The head's part of the model's description."""
 
     @property
     def gauges(self) -> dict[str, float | None]:
         """Metric name -> value for monitoring; None while it is unknown."""
+        return {}
 
     @property
     def rare_classes(self) -> list[Label]:
         """Labels so rare that they may be typing mistakes."""
+        return []
 
     @property
     def label_counts(self) -> Sequence[int]:
         """How often each label has come; [] for a head of numbers."""
+        return []
 
     @property
     def scores(self) -> dict[str, Any]:
         """`recent` and `overall` scores of classes (`heads.class_scores`); {} for numbers."""
+        return {}
 
     @property
     def calibration(self) -> dict[str, Any]:
         """How well probabilities, sets and intervals are calibrated; see `solver.calibration`."""
+        return {}
 
     @property
     def learners(self) -> list[dict[str, Any]]:
         """Descriptions of the head's learners, with their weights; [] if there is only one."""
+        return []
 
     @property
     def changes(self) -> tuple[Change, ...]:
         """The last changes, i.e. rises of the prequential loss; see `heads.changes`."""
+        return ()
 
     @property
     def n_changes(self) -> int:
         """The number of changes so far."""
+        return 0
 
-    def latest(self, n: int, /) -> list[tuple[Any, Any]]:
-        """Return the last n scored predictions with their labels or targets."""
+    def latest(self, _: int, /) -> list[tuple[Any, Any]]:
+        """Return the last scored predictions, at most so many, with their labels or targets."""
+        return []
 
     @property
     def source(self) -> dict[str, Any]:
         """Fields of a response that say what predicted, besides the head's name."""
+        return {}
 
     @property
+    @abstractmethod
     def lacks(self) -> str:
         """Why it cannot predict yet, such as "has met no sample: one is needed"; "" if it can."""
 
@@ -86,12 +106,14 @@ class HeadView(Protocol):
             X: finite rows, (n, d).
             inputs: the other heads' votes on the rows, and the rows' texts, if this head listens.
         """
+        raise Untrained(f"the head {self.lacks}")
 
     def probabilities(self, head_answer: HeadAnswer, /) -> dict[str, Any]:
         """Return `probability` or, for numbers, `standard_deviation` of predictions.
 
         Raises Untrained if no predicted sample has been labelled yet.
         """
+        raise Untrained(f"the head {self.lacks}")
 
     def covering(self, head_answer: HeadAnswer, confidence: float, /) -> dict[str, Any]:
         """Return `prediction_set` or, for numbers, `prediction_interval`.
@@ -102,6 +124,7 @@ class HeadView(Protocol):
 
         Raises Untrained like `probabilities`.
         """
+        raise Untrained(f"the head {self.lacks}")
 
     def cheapest(self, head_answer: HeadAnswer, costs: Costs, /) -> dict[str, Any]:
         """Return the labels with the least cost, as `prediction`, and their `expected_cost`.
@@ -109,18 +132,23 @@ class HeadView(Protocol):
         Raises Untrained like `probabilities`, and InvalidSamples for unknown labels and for heads
         of numbers.
         """
+        refuse("/costs", "a regression model predicts no labels: omit costs")
 
     def contests(self, head_answer: HeadAnswer, /) -> Sequence[Contest] | None:
         """See `solver.stream.explanations.ExplainableHead`."""
+        return None
 
     def pulls(self, x: Matrix, wanted: int, other: int, /) -> MemberPulls | None:
         """See `solver.stream.explanations.ExplainableHead`."""
+        return None
 
     def gradient(
         self, x: Float64Array, direction: Float64Array, inputs: HeadInputs, /
     ) -> HeadGradient:
         """See `solver.stream.reasons.DifferentiableHead`."""
+        raise Untrained(f"the head {self.lacks}")
 
+    @abstractmethod
     def cost(self, rows: int, entries: int) -> int:
         """Return the number of multiplications of a prediction, to decide where it may run.
 

@@ -1,58 +1,37 @@
 """Regression head: an online learner of targets, and a prequential score."""
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from typing import Any, Self
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from wolfstream.service.errors import ServerFailed, Untrained
 from wolfstream.service.heads.answers import Answers, Predictions
-from wolfstream.service.heads.batch import Batch
-from wolfstream.service.heads.calibration import calibration_arrays, interval_of, with_calibration
-from wolfstream.service.heads.online_learner import LearnerView, OnlineLearner, Relearn
+from wolfstream.service.heads.calibration import interval_of
+from wolfstream.service.heads.learner_head import LearnerHead, LearnerHeadView, ValueView
+from wolfstream.service.heads.online_learner import OnlineLearner, Relearn
 from wolfstream.service.heads.value_errors import Errors
-from wolfstream.service.heads.value_view import ValueView
 from wolfstream.service.samples.numbers import LARGEST_TARGET
 from wolfstream.service.samples.validation import Samples
 from wolfstream.solver.arrays import Float64Array
-from wolfstream.solver.calibration.values import ValueCalibration
+from wolfstream.solver.calibration.values import ValueCalibration, ValueConfidence
 from wolfstream.solver.rows.head_rows import HeadRows
 from wolfstream.solver.rows.matrix import Matrix, take_rows
 from wolfstream.solver.rows.sample_weights import Weights, weights_of
 from wolfstream.solver.stream.labels import LabelKey
-from wolfstream.solver.stream.reasons import HeadGradient
 from wolfstream.solver.stream.value_head import ValueHead, ValueHeadView
 from wolfstream.solver.stream.votes import NO_INPUTS, HeadAnswer, HeadInputs
 
 
 @dataclass(frozen=True, eq=False)
-class RegressionView(ValueView):
+class RegressionView(LearnerHeadView, ValueView):
     """An immutable view of the head."""
 
-    learner: LearnerView
     head: ValueHeadView
-
-    @property
-    def stats(self) -> dict[str, Any]:
-        """The description of the learner, and its prequential scores."""
-        return {**self.learner.stats, "prequential": self.score.to_dict()}
-
-    @property
-    def gauges(self) -> dict[str, float | None]:
-        """See `HeadView`."""
-        return self.learner.gauges
-
-    @property
-    def learners(self) -> list[dict[str, Any]]:
-        """See `HeadView`."""
-        return self.learner.learners
-
-    @property
-    def source(self) -> dict[str, Any]:
-        """Nothing besides the head's name."""
-        return {}
+    score: Errors
+    confidence: ValueConfidence
 
     @property
     def lacks(self) -> str:
@@ -80,18 +59,8 @@ class RegressionView(ValueView):
         """See `HeadView`."""
         return interval_of(self.head.confidence_of(head_answer), head_answer, confidence)
 
-    def gradient(
-        self, x: Float64Array, direction: Float64Array, inputs: HeadInputs = NO_INPUTS
-    ) -> HeadGradient:
-        """See `HeadView`."""
-        return self.head.gradient(x, direction, inputs)
 
-    def cost(self, rows: int, entries: int) -> int:
-        """Return the number of multiplications of a prediction; see `HeadView.cost`."""
-        return self.learner.cost(rows, entries)
-
-
-class RegressionHead:
+class RegressionHead(LearnerHead[OnlineLearner, ValueHead[OnlineLearner], Errors]):
     """A learner of targets, and a prequential score."""
 
     classes = None
@@ -106,10 +75,6 @@ class RegressionHead:
         del most_classes
         self.learner.check(samples.X)
         return drafted
-
-    def growth(self, batch: Batch) -> int:
-        """See `Head`."""
-        return self.learner.growth(batch)
 
     def absorb(
         self,
@@ -134,14 +99,6 @@ class RegressionHead:
         """Return an object that learns these samples repeatedly."""
         return ValuePasses(self, rows, y, weight)
 
-    def date_changes(self, sequence: int) -> None:
-        """See `Head`."""
-        self._score.changes.date(sequence)
-
-    def keep_score(self, former: Self) -> None:
-        """Take over the score of the head that this one replaces; both learned the same samples."""
-        self._score, self._head.calibration = former._score, former.calibration
-
     @property
     def calibration(self) -> ValueCalibration:
         """The calibration, learned from predictions made before learning."""
@@ -151,19 +108,7 @@ class RegressionHead:
         """Return an immutable view for predictions and descriptions."""
         view = self.learner.view()
         head = self._head.view(view)
-        return RegressionView(self._score.copy(), head.confidence, view, head)
-
-    def state(self) -> tuple[dict[str, Any], dict[str, NDArray[Any]]]:
-        """Return plain data and arrays from which `restore` continues bit for bit."""
-        plain, arrays = self.learner.state()
-        arrays = arrays | with_calibration(self.calibration.state())
-        return {**plain, **self._score.state()}, arrays
-
-    def restore(self, plain: Mapping[str, Any], arrays: Mapping[str, NDArray[Any]]) -> None:
-        """Restore what `state` returned."""
-        self._score.restore(plain)
-        self.calibration.restore(calibration_arrays(arrays))
-        self.learner.restore(plain, arrays)
+        return RegressionView(view, head, self._score.copy(), head.confidence)
 
 
 class ValuePasses:

@@ -6,11 +6,9 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from wolfstream.service.heads.batch import Batch
 from wolfstream.service.heads.certificate import NO_CERTIFICATE
-from wolfstream.service.heads.exercise import KERNELS, exercise
-from wolfstream.service.heads.learner import HeadLearner
-from wolfstream.service.heads.online_learner import Relearn
+from wolfstream.service.heads.kind import KERNELS, exercise
+from wolfstream.service.heads.online_learner import Batch, HeadLearner, Relearn
 from wolfstream.service.heads.regression import RegressionHead
 from wolfstream.service.heads.sequences import Sequences
 from wolfstream.service.heads.set_view import SetView, set_stats

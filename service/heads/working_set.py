@@ -11,15 +11,20 @@ import numpy as np
 from numpy.typing import NDArray
 
 from wolfstream.service.heads import regression_set
-from wolfstream.service.heads.batch import Batch
 from wolfstream.service.heads.certificate import NO_CERTIFICATE, gap_text
 from wolfstream.service.heads.classification import ClassificationHead
-from wolfstream.service.heads.exercise import KERNELS, rows_of_kind
 from wolfstream.service.heads.kernel import check_norms
-from wolfstream.service.heads.kind import Exercise, Kind, Pairs, PairsProblem, TrainingChoice
-from wolfstream.service.heads.learner import HeadLearner
+from wolfstream.service.heads.kind import (
+    KERNELS,
+    Exercise,
+    Kind,
+    Pairs,
+    PairsProblem,
+    TrainingChoice,
+    rows_of_kind,
+)
 from wolfstream.service.heads.new_head import by_task
-from wolfstream.service.heads.online_learner import Relearn
+from wolfstream.service.heads.online_learner import Batch, HeadLearner, Relearn
 from wolfstream.service.heads.saved_set import SET_NUMBERS, check_set
 from wolfstream.service.heads.sequences import Sequences
 from wolfstream.service.heads.set_members import (
@@ -32,9 +37,9 @@ from wolfstream.service.heads.set_members import (
 )
 from wolfstream.service.heads.set_view import SetView, set_stats
 from wolfstream.service.samples.labels import Label
-from wolfstream.service.spec.class_weight import weights_by_label
 from wolfstream.service.spec.heads import DEFAULT_SET, LARGEST_SET
 from wolfstream.service.spec.model import ModelSpec
+from wolfstream.service.spec.working_set import weights_by_label
 from wolfstream.solver.arrays import Float64Array
 from wolfstream.solver.kernels.functions import Kernel
 from wolfstream.solver.rows.matrix import Matrix, take_rows

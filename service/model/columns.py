@@ -110,9 +110,8 @@ def notices_of_names(form: RowForm, names: Sequence[str]) -> list[Notice]:
     schema = form.schema
     if schema is None or not schema.open:
         return []
-    names_met = dict.fromkeys((*schema.names, *schema.late))
-    unknown = [name for name in names if name not in names_met][:MOST_NOTICES]
-    notices = list[Notice]()
+    unknown = schema.unknown(names)[:MOST_NOTICES]
+    notices, names_met = list[Notice](), (*schema.names, *schema.late) if unknown else ()
     for k, name in enumerate(unknown):
         shown = name[:_LONGEST_NAME]
         similar = nearest_name(name, names_met) if k < _MOST_SUGGESTIONS else None

@@ -5,7 +5,7 @@ from contextlib import contextmanager
 from typing import NamedTuple
 
 from wolfstream.service.errors import InvalidSamples, NoSuchHead, Refusal, SampleError, refuse_all
-from wolfstream.service.heads.batch import Batch
+from wolfstream.service.heads.online_learner import Batch
 from wolfstream.service.model.fitting_rows import not_fitting
 from wolfstream.service.model.footprint import learning_bytes
 from wolfstream.service.model.learner import Learner

@@ -2,7 +2,7 @@
 
 from typing import Literal
 
-from wolfstream.service.calls.challengers import Challenger, Challengers
+from wolfstream.service.calls.models import Challenger, Challengers
 from wolfstream.service.model.comparison import LEVEL, Comparison
 from wolfstream.service.model.live import Model
 

@@ -139,7 +139,7 @@ class Monitor:
     def _publish_state(self, model: Model, watched: _WatchedModel) -> None:
         read_counters(watched.meter, time.monotonic(), model)
         waiting = self._engine.waiting().samples
-        challengers = self._engine.challengers.of(model)
+        challengers = self._engine.challengers.following(model)
         state = console_state(model, watched.meter, waiting, challengers)
         watched.channel.publish("state", state)
 

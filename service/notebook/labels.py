@@ -10,7 +10,7 @@ from wolfstream.service.errors import InvalidSamples
 from wolfstream.service.notebook.rows import NoCounterpart
 from wolfstream.service.samples.labels import Label
 from wolfstream.service.samples.labels import read as read_labels
-from wolfstream.service.spec.class_weight import ClassWeight
+from wolfstream.service.spec.working_set import ClassWeight
 from wolfstream.solver.stream.labels import LabelKey, key_of
 
 

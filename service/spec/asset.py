@@ -4,10 +4,10 @@ from typing import Annotated, Any, Literal
 
 from pydantic import Field
 
-from wolfstream.service.spec.class_weight import ClassWeights
 from wolfstream.service.spec.heads import AssetAlgorithm, TaskName
 from wolfstream.service.spec.kernel import SpecPart, contradiction
 from wolfstream.service.spec.task_fields import check_fields
+from wolfstream.service.spec.working_set import ClassWeights
 
 FeatureMap = Literal["fourier", "nystrom", "identity"]
 # Nystrom's map is computed once, from an eigenvalue problem of this size, which takes 2 s.

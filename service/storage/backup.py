@@ -1,34 +1,33 @@
 """Backups: copies of a data directory that a server may be writing.
 
 A backup is itself a data directory, with a manifest that is written last. It has the journal at one
-moment, and the states saved before that moment (`storage.directory_copy`).
+moment, and the states saved before that moment.
 
 The copy starts over if it lacks a state that the journal needs: the server may have deleted the
 state meanwhile, or created or rolled back a model.
 """
 
 import json
+import os
 import shutil
-from contextlib import closing
+import sqlite3
+from collections.abc import Iterator
+from contextlib import closing, suppress
 from datetime import UTC, datetime
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 from wolfstream.service.storage.data_directory import (
     DirectoryInUse,
+    check_exists,
     check_journal_end,
     high_water_path,
     journal_path,
     open_storage,
     owned,
+    snapshots_path,
 )
-from wolfstream.service.storage.directories import make_private, sync_directory
-from wolfstream.service.storage.directory_copy import (
-    ChangedMeanwhile,
-    copy_directory,
-    copy_files,
-    sync,
-)
+from wolfstream.service.storage.directories import make_directory, make_private, sync_directory
 from wolfstream.service.storage.high_water import HighWater
 from wolfstream.service.storage.reach import (
     MANIFEST,
@@ -37,6 +36,95 @@ from wolfstream.service.storage.reach import (
     check_empty,
     model_reaches,
 )
+from wolfstream.service.storage.sqlite_file import SqliteFile
+
+_COPIED = ("*.snapshot", "*.pinned")
+
+
+class ChangedMeanwhile(Exception):
+    """A model was created or rolled back while the files were listed."""
+
+
+class _StateFile(NamedTuple):
+    """A file at the time of listing."""
+
+    path: Path
+    identity: tuple[int, int, int]  # inode, time and size: they change if it is replaced
+
+
+def copy_directory(source: Path, to: Path) -> None:
+    """Copy the journal at one moment, and the states saved before it.
+
+    States that are deleted or replaced during the copy are left out. Raises ChangedMeanwhile.
+    """
+    folder = snapshots_path(source)
+    with closing(SqliteFile(journal_path(source), read_only=True)) as file:
+        before = _rows_naming_states(file)
+    states = list(_list_states(folder))
+    with closing(SqliteFile(journal_path(source), read_only=True)) as file:
+        if not _rows_naming_states(file) <= before:
+            raise ChangedMeanwhile
+        for state in states:
+            _copy_state(state, snapshots_path(to) / state.path.relative_to(folder))
+        for name in {state.path.parent.name for state in states}:
+            sync_directory(snapshots_path(to) / name)
+        make_directory(to)
+        make_private(journal_path(to))
+        with closing(sqlite3.connect(journal_path(to))) as copy:
+            file.db.backup(copy)
+            copy.execute("PRAGMA journal_mode = DELETE")  # one file, no write-ahead file beside it
+    sync(journal_path(to))
+    sync_directory(to)
+
+
+def copy_files(files: list[Path], to: Path) -> None:
+    """Copy files into a directory, readable by their owner only; durable on return."""
+    for path in files:
+        make_private(to / path.name)
+        shutil.copyfile(path, to / path.name)
+        sync(to / path.name)
+
+
+def _rows_naming_states(file: SqliteFile) -> set[tuple[int, int, int]]:
+    """Return (model, sequence, place) of rows that may name a state: creations and rollbacks."""
+    with file.reading():
+        return set(
+            file.db.execute(
+                "SELECT model, sequence, place FROM log WHERE kind IN ('created', 'rollback')"
+            )
+        )
+
+
+def _list_states(folder: Path) -> Iterator[_StateFile]:
+    for pattern in _COPIED:
+        for path in folder.glob(f"[0-9]*/{pattern}"):
+            with suppress(FileNotFoundError):  # deleted just now
+                yield _StateFile(path, _identity(path.stat()))
+
+
+def _identity(stat: os.stat_result) -> tuple[int, int, int]:
+    return stat.st_ino, stat.st_mtime_ns, stat.st_size
+
+
+def _copy_state(state: _StateFile, to: Path) -> None:
+    """Copy a file with its times, unless it was deleted or replaced since it was listed."""
+    make_directory(to.parent)
+    with suppress(FileNotFoundError), state.path.open("rb") as file:
+        stat = os.fstat(file.fileno())
+        if _identity(stat) != state.identity:
+            return
+        make_private(to)
+        with to.open("wb") as copy:
+            shutil.copyfileobj(file, copy)
+        os.utime(to, ns=(stat.st_atime_ns, stat.st_mtime_ns))
+        sync(to)
+
+
+def sync(path: Path) -> None:
+    """Make a file's content durable. Raises OSError."""
+    with path.open("rb") as file:
+        os.fsync(file.fileno())
+
 
 _ATTEMPTS = 3
 
@@ -51,8 +139,7 @@ def back_up(data: Path, to: Path, also: tuple[Path, ...] = ()) -> list[Reach]:
 
     Raises BackupError, StartupError, OSError.
     """
-    if not journal_path(data).exists():
-        raise BackupError(f"{data} is no data directory: it has no {journal_path(data).name}")
+    check_exists(data)
     check_empty(to)
     try:
         with owned(data):  # no server runs, so the journal's end must be intact

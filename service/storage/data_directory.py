@@ -102,6 +102,12 @@ def open_storage(data: Path, snapshots_kept: int = 4, read_only: bool = False) -
     return Storage(journal, catalogue, snapshots)
 
 
+def check_exists(data: Path) -> None:
+    """Raise StartupError unless there is a data directory at a path."""
+    if not journal_path(data).exists():
+        raise StartupError(f"{data} is no data directory: it has no {journal_path(data).name}")
+
+
 @contextmanager
 def owned(data: Path) -> Iterator[None]:
     """Lock the data directory: two servers on one journal would lose each other's samples.
@@ -122,8 +128,8 @@ def owned(data: Path) -> Iterator[None]:
             fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
         except OSError:
             raise DirectoryInUse(
-                f"the data directory {data} is in use by another server; "
-                "stop it, or choose another directory with --data"
+                f"a server holds the data directory {data}: stop it first, or choose another "
+                "directory with --data"
             ) from None
         yield
 

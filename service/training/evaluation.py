@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 from rich.table import Table
 from rich.text import Text
 
-from wolfstream.service.errors.visible_text import visible
+from wolfstream.service.errors import visible
 from wolfstream.service.files.labelled import Label
 from wolfstream.service.heads.class_scores import class_scores
 from wolfstream.service.heads.hits import kappa

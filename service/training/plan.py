@@ -12,8 +12,8 @@ from wolfstream.service.heads.kind import TrainingChoice
 from wolfstream.service.heads.kinds import KINDS
 from wolfstream.service.samples.labels import LONGEST_LABEL, Label
 from wolfstream.service.samples.numbers import LARGEST_TARGET
+from wolfstream.service.samples.raw_arrays import read_weight
 from wolfstream.service.samples.tasks import Targets
-from wolfstream.service.samples.weights import read_weight
 from wolfstream.service.spec.heads import ALGORITHMS, HEADS, HeadName, TaskName, algorithms_of
 from wolfstream.service.spec.kernel import KernelSpec
 from wolfstream.service.spec.model import ModelSpec, read_spec

@@ -10,9 +10,11 @@ from typing import Any
 
 import numpy as np
 
+from wolfstream.service.errors import InvalidSamples, RefitFailed
 from wolfstream.service.heads.certificate import certificate
+from wolfstream.service.heads.fit import Progress, Window
 from wolfstream.service.heads.kind import Pairs
-from wolfstream.service.heads.kinds import KINDS, build
+from wolfstream.service.heads.kinds import KINDS, build, fit_window
 from wolfstream.service.model.fitting_rows import preparing
 from wolfstream.service.model.learner import Learner
 from wolfstream.service.model.live import Model
@@ -33,13 +35,48 @@ from wolfstream.service.training.plan import (
     spec_for,
     weights_for,
 )
-from wolfstream.service.training.single_fit import fit_samples
 from wolfstream.solver.arrays import Float64Array
 from wolfstream.solver.frank_wolfe.one_versus_one import PairSolution, solve_pairs, support_of
 from wolfstream.solver.prepare.named_rows import Rows, rows_between, table_of
 from wolfstream.solver.prepare.row_form import RowForm
 from wolfstream.solver.prepare.schema import SETTLING, Misfit
 from wolfstream.solver.rows.matrix import Matrix, SparseRows, n_rows, take_rows
+
+
+def fit_samples(learner: Learner, samples: Samples, plan: Plan, observe: Observe) -> dict[str, Any]:
+    """Fit all samples, and add them to the head's window; return a report as plain data.
+
+    Raises CannotTrain, and KeyboardInterrupt if `observe` stops it, since part of a fit is no use.
+    """
+    head = learner.heads[plan.head]
+    X, y = _dense(samples)
+
+    def watch(now: Progress) -> None:
+        if observe(now):
+            raise KeyboardInterrupt
+
+    try:
+        head.check(samples, set(), 0)
+        fit = fit_window(Window(plan.head, len(y), X, y, learner.model.spec), None, watch)
+    except (InvalidSamples, RefitFailed) as error:
+        details = [item["detail"] for item in error.errors]
+        raise CannotTrain("; ".join([error.detail, *details])) from None
+    head.absorb(X, y)
+    learner.adopt(plan.head, fit)
+    names = ("samples", "support_vectors", "kkt_violation", "beta")
+    return {
+        **{name: fit.plain[name] for name in names},
+        "tol": plan.batch.tol,
+        "iterations": fit.plain["n_iter"],
+        "complete": True,
+    }
+
+
+def _dense(samples: Samples) -> tuple[Float64Array, Float64Array]:
+    X, y, _ = samples
+    assert not isinstance(X, tuple)
+    assert not isinstance(y, list)
+    return X, y
 
 
 def train(data: Data, plan: Plan, observe: Observe) -> tuple[State, dict[str, Any]]:

@@ -1,10 +1,11 @@
-"""Connects a replica to its fleet.
+"""Logs in to NATS, and connects a replica to its fleet.
 
 Import it only on a server with a fleet, because it needs packages of an optional extra.
 """
 
 import contextlib
 import logging
+import ssl
 from collections.abc import Iterator, Mapping
 from pathlib import Path
 
@@ -13,6 +14,7 @@ from wolfstream.service.engine.facade import Engine
 from wolfstream.service.errors import StartupError
 from wolfstream.service.fleet.api_keys import FleetKeys
 from wolfstream.service.fleet.flushing import warn_of_flushing
+from wolfstream.service.fleet.login import Login
 from wolfstream.service.fleet.opening import Fleet, connect, open_fleet
 from wolfstream.service.fleet.streams import grow_streams
 from wolfstream.service.replicas.connections import client_of_replicas
@@ -23,9 +25,32 @@ from wolfstream.service.replicas.peers import SILENT_SECONDS, Peers
 from wolfstream.service.replicas.served_views import ServedViews
 from wolfstream.service.settings import Settings
 from wolfstream.service.views.feeds import Feeds
-from wolfstream.service.web.nats_login import nats_login
 from wolfstream.service.web.roles import Roles
-from wolfstream.service.web.tls import check_advertised, replica_tls
+from wolfstream.service.web.tls import check_advertised, client_tls, replica_tls
+
+
+def nats_login(settings: Settings) -> Login:
+    """Return the credentials for NATS servers. Raises StartupError."""
+    ca, cert, key = settings.nats_ca, settings.nats_cert, settings.nats_key
+    if settings.nats_user and settings.nats_password_file is None:
+        raise StartupError("WOLFSTREAM_NATS_USER is given without WOLFSTREAM_NATS_PASSWORD_FILE")
+    tls = client_tls(ca, cert, key, "WOLFSTREAM_NATS_") if ca or cert or key else None
+
+    def renew_tls() -> None:
+        with contextlib.suppress(OSError, ssl.SSLError):  # the previous certificates stay in use
+            if tls is not None and ca is not None:
+                tls.load_verify_locations(ca)
+            if tls is not None and cert is not None:
+                tls.load_cert_chain(cert, key)
+
+    return Login(
+        settings.nats_user,
+        settings.nats_password_file,
+        settings.nats_credentials,
+        settings.nats_nkey_seed,
+        tls,
+        renew_tls,
+    )
 
 
 def check_settings(settings: Settings, loads: Mapping[str, Path], recover: bool) -> None:

@@ -14,7 +14,7 @@ from wolfstream.service.engine.compiled_parts import (
     needed_first,
     parts_for,
 )
-from wolfstream.service.engine.learn_request import Answer
+from wolfstream.service.engine.queue_items import Answer
 from wolfstream.service.engine.readiness import become_sparse
 from wolfstream.service.engine.serving import RequestRows
 from wolfstream.service.errors import (

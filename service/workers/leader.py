@@ -1,16 +1,204 @@
 """The leader's end of the channels to its workers, on the event loop."""
 
 import asyncio
-from collections.abc import Callable
+import logging
+import time
+from collections.abc import Callable, Coroutine
 from typing import Any
 
 from wolfstream.service.diagnostics.metrics import Histogram
 from wolfstream.service.engine.facade import Engine
+from wolfstream.service.engine.queue_items import Answer, LearnRequest
+from wolfstream.service.errors import InDoubt, ModelBroken, Refusal, ServerFailed
+from wolfstream.service.model.live import Model
+from wolfstream.service.model.revision import Revision
+from wolfstream.service.samples.predicted import decode_rows
+from wolfstream.service.samples.record import from_record
 from wolfstream.service.views.feeds import Feeds
+from wolfstream.service.views.versions import ViewVersion
 from wolfstream.service.workers.announcements import Announcements, FleetLink
-from wolfstream.service.workers.call_handlers import CallHandlers
 from wolfstream.service.workers.channel import Channel, FrameKind
-from wolfstream.service.workers.messages import ResourceUse, add_counts
+from wolfstream.service.workers.messages import (
+    ResourceUse,
+    add_counts,
+    labels_from_plain,
+    refusal_to_plain,
+    revisions,
+)
+
+logger = logging.getLogger(__name__)
+
+
+class CallHandlers:
+    """Handles the calls of all workers. Used on the event loop."""
+
+    def __init__(self, engine: Engine, feeds: Feeds, model: Callable[[int], Model]) -> None:
+        """Handle calls with an engine.
+
+        Args:
+            engine: of this process.
+            feeds: of its models' views.
+            model: returns the model with a number, or raises a Refusal.
+        """
+        self._engine, self._feeds, self._model = engine, feeds, model
+        self._tasks: dict[Channel, set[asyncio.Task[None]]] = {}  # worker -> its calls
+        self._handlers: dict[int, Callable[..., None]] = {
+            FrameKind.LEARN: self._learn,
+            FrameKind.LABEL: self._label,
+            FrameKind.REMEMBER: self._as_task(self._remember),
+            FrameKind.COMPILED: self._as_task(self._compiled),
+            FrameKind.REACHED: self._as_task(self._reached),
+            FrameKind.NEWER: self._as_task(self._newer),
+        }
+
+    def handles(self, kind: int) -> bool:
+        """Return whether frames of this kind are calls."""
+        return kind in self._handlers
+
+    def handle(self, channel: Channel, kind: int, call: int, *arguments: Any) -> None:
+        """Handle a call, and reply; a failure is also sent as a reply.
+
+        Args:
+            channel: to the worker.
+            kind: kind of the call.
+            call: number of the call, which the reply repeats.
+            arguments: arguments of the call.
+        """
+        try:
+            self._handlers[kind](channel, call, *arguments)
+        except Refusal as error:
+            channel.send(FrameKind.REFUSED, call, *refusal_to_plain(error))
+        except Exception as failure:  # the channel's other calls must still be handled
+            logger.exception("worker's call failed: kind=%s", FrameKind(kind).name)
+            unexpected = ServerFailed(f"the server failed: {failure!r}; nothing was learned")
+            channel.send(FrameKind.REFUSED, call, *refusal_to_plain(unexpected))
+
+    def cancel(self, channel: Channel) -> None:
+        """Cancel the tasks of a worker that is gone."""
+        for task in self._tasks.pop(channel, ()):
+            task.cancel()
+
+    def _learn(
+        self,
+        channel: Channel,
+        call: int,
+        model_id: int,
+        head: Any,
+        record: bytes,
+        key: bytes | None,
+        wants_durable: bool,
+        expected: list[list[Any]],
+    ) -> None:
+        model, samples = self._model(model_id), from_record(record)
+        answer = _Reply(channel, call, FrameKind.ANSWER)
+        durable = _Reply(channel, call, FrameKind.DURABLE) if wants_durable else None
+        states, now = revisions(expected), time.monotonic()
+        self._engine.queue(
+            LearnRequest(model, head, samples, answer, now, key, durable, states, record)
+        )
+
+    def _label(
+        self,
+        channel: Channel,
+        call: int,
+        model_id: int,
+        head: Any,
+        labels: list[Any],
+        expected: list[list[Any]],
+    ) -> None:
+        model = self._model(model_id)
+        answer = self._engine.label(model, head, labels_from_plain(labels), revisions(expected))
+        reply = _Reply(channel, call, FrameKind.ANSWER)
+        answer.add_done_callback(lambda done: _forward(done, reply))
+
+    async def _remember(
+        self, model_id: int, ids: list[Any], rows: bytes, response: Answer
+    ) -> Answer:
+        return await self._engine.remember(self._model(model_id), ids, decode_rows(rows), response)
+
+    async def _compiled(self, model_id: int, sparse: bool, seconds: float | None) -> None:
+        await self._engine.readiness.compiled_for(self._model(model_id).spec, sparse, seconds)
+
+    async def _reached(
+        self, model_id: int, epoch: str | None, sequence: int | None, followed: bool
+    ) -> list[Any]:
+        """Wait until a model has reached a revision; return its [epoch, sequence, version].
+
+        Args:
+            model_id: number of the model.
+            epoch: epoch of the revision; None for any.
+            sequence: sequence of the revision; None for any.
+            followed: whether the worker copies the view, and needs its version.
+        """
+        model = self._model(model_id)
+        if model.broken and not model.published.sequence:
+            raise ModelBroken(f"model {model.name!r}: {model.broken}")
+        await self._engine.reached(model, Revision(epoch, sequence))
+        version = await self._feeds.current_version(model) if followed else None
+        published = model.published
+        return [published.epoch, published.sequence, version]
+
+    async def _newer(self, model_id: int, plain: tuple[str, int] | None) -> bytes:
+        version = None if plain is None else ViewVersion(*plain)
+        return await self._feeds.newer(self._model(model_id), version)
+
+    def _as_task(self, work: Callable[..., Coroutine[Any, Any, Any]]) -> Callable[..., None]:
+        """Return a handler that runs `work` as a task and sends its result."""
+
+        def begin(channel: Channel, call: int, *arguments: Any) -> None:
+            task = asyncio.create_task(_answer(channel, call, work(*arguments)))
+            tasks = self._tasks.setdefault(channel, set())
+            tasks.add(task)
+            task.add_done_callback(tasks.discard)
+
+        return begin
+
+
+async def _answer(channel: Channel, call: int, work: Coroutine[Any, Any, Any]) -> None:
+    try:
+        result = await work
+    except Refusal as error:
+        channel.send(FrameKind.REFUSED, call, *refusal_to_plain(error))
+    else:
+        channel.send(FrameKind.ANSWER, call, result)
+
+
+class _Reply:
+    """A `Waiter` that sends the reply to a worker at once.
+
+    A future would take another pass of the event loop for each of the leader's many requests.
+    """
+
+    __slots__ = ("_call", "_channel", "_kind")
+
+    def __init__(self, channel: Channel, call: int, kind: FrameKind) -> None:
+        self._channel, self._call, self._kind = channel, call, kind
+
+    def done(self) -> bool:
+        """Return whether the worker is gone."""
+        return not self._channel.open
+
+    def set_result(self, result: Any) -> None:
+        """Send the reply."""
+        self._channel.send(self._kind, self._call, result)
+
+    def set_exception(self, error: Exception) -> None:
+        """Send the refusal."""
+        if not isinstance(error, Refusal):
+            error = InDoubt(
+                f"the server failed: {error!r}; check the model before you send anything again"
+            )
+        self._channel.send(FrameKind.REFUSED, self._call, *refusal_to_plain(error))
+
+
+def _forward(done: "asyncio.Future[Answer]", reply: _Reply) -> None:
+    """Send the result of a future as a reply."""
+    error = done.exception()
+    if isinstance(error, Exception):
+        reply.set_exception(error)
+    else:
+        reply.set_result(done.result())
+
 
 # How long `report` waits for the workers' counts.
 _REPORT_SECONDS = 1.0

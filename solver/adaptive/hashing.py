@@ -15,6 +15,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from wolfstream.solver.arrays import Float64Array
+from wolfstream.solver.compiled import inner
 from wolfstream.solver.prepare.scale import (
     CLIPPED,
     Moments,
@@ -35,7 +36,14 @@ LARGEST = 2.0**1000
 
 def mixed(columns: NDArray[np.int64]) -> NDArray[np.uint64]:
     """Return 64 mixed bits of each column number, by the finaliser of splitmix64."""
-    bits = columns.astype(np.uint64) + np.uint64(0x9E3779B97F4A7C15)
+    bits: NDArray[np.uint64] = mixed_bits(columns.astype(np.uint64))
+    return bits
+
+
+@inner
+def mixed_bits(bits: Any) -> Any:
+    """Compute `mixed` of uint64, one or an array of them."""
+    bits = bits + np.uint64(0x9E3779B97F4A7C15)
     bits = (bits ^ (bits >> np.uint64(30))) * np.uint64(0xBF58476D1CE4E5B9)
     bits = (bits ^ (bits >> np.uint64(27))) * np.uint64(0x94D049BB133111EB)
     return bits ^ (bits >> np.uint64(31))

@@ -14,8 +14,9 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from wolfstream.solver.adaptive.hashing import mixed
+from wolfstream.solver.adaptive.hashing import mixed, mixed_bits
 from wolfstream.solver.arrays import Float64Array
+from wolfstream.solver.compiled import compiled, larger
 
 CROSSED = 16
 PHRASE = 0.5
@@ -53,40 +54,81 @@ def entries(codes: Float64Array, count: int) -> tuple[NDArray[np.int64], Float64
     codes: (n, texts), NaN where a text is missing.
     count: number of slots, a power of two.
     """
-    n, missing = len(codes), np.isnan(codes)
-    # Words come last, and most rows have few of them.
-    columns = int(np.flatnonzero(~missing.all(axis=0)).max(initial=-1)) + 1
-    codes, missing = codes[:, :columns], missing[:, :columns]
-    words = codes < 0.0
-    numbers = np.where(words, 0, _mixed_numbers(columns))
-    of_texts = mixed(np.where(missing, 0.0, codes).astype(np.int64) ^ numbers)
-    crossed = int(np.flatnonzero((codes >= 0.0).any(axis=0)).max(initial=-1)) + 1
-    a, b = _pairs(min(crossed, CROSSED))
-    of_pairs = mixed((of_texts[:, a] + np.uint64(3) * of_texts[:, b]).astype(np.int64))
-    bits = np.concatenate([of_texts, of_pairs], axis=1)
-    lacks = np.concatenate([missing, missing[:, a] | missing[:, b]], axis=1)
-    slots = np.empty((n, 1 + bits.shape[1]), np.int64)
-    slots[:, 0] = CONSTANT
-    slots[:, 1:] = np.where(lacks, MISSING, FIRST + (bits % np.uint64(count)).astype(np.int64))
+    codes = np.ascontiguousarray(codes)
+    missing = np.isnan(codes)
+    columns, crossed = _extent(codes, missing)
+    crossed = min(crossed, CROSSED)
+    slots = np.empty((len(codes), 1 + columns + crossed * (crossed - 1) // 2), np.int64)
     x = np.empty(slots.shape)
-    x[:, 0] = 1.0
-    phrases = words & (np.where(missing, 1.0, codes) % 2.0 == 0.0)
-    m = np.maximum((~lacks).sum(axis=1) - phrases.sum(axis=1), 1)[:, None]
-    x[:, 1:] = np.where(lacks, 0.0, 1.0 / np.sqrt(m))
-    x[:, 1 : 1 + columns] *= np.where(phrases, PHRASE, 1.0)
+    _write(codes, missing, _mixed_numbers(codes.shape[1]), count, columns, crossed, slots, x)
     return slots, x
+
+
+@compiled
+def _extent(codes: Float64Array, missing: NDArray[np.bool_]) -> tuple[int, int]:
+    """Return how many columns come before the last with a code, and with a code that is no word.
+
+    Words come last, and most rows have few of them.
+    """
+    columns, crossed = 0, 0
+    for i in range(codes.shape[0]):
+        for j in range(crossed, codes.shape[1]):
+            if not missing[i, j]:
+                columns = larger(columns, j + 1)
+                if codes[i, j] >= 0.0:
+                    crossed = j + 1
+    return columns, crossed
+
+
+@compiled
+def _write(
+    codes: Float64Array,
+    missing: NDArray[np.bool_],
+    numbers: NDArray[np.int64],
+    count: int,
+    columns: int,
+    crossed: int,
+    slots: NDArray[np.int64],
+    x: Float64Array,
+) -> None:
+    """Write slots and values of rows: the constant, each of the columns, pairs of the crossed ones.
+
+    numbers: of the columns, mixed.
+    """
+    for i in range(len(slots)):
+        bits, value = slots[i], x[i]
+        whole = 0  # how many texts, words and pairs the row has; phrases are none of them
+        for j in range(columns):
+            bits[1 + j], value[1 + j] = 0, 0.0
+            if not missing[i, j]:
+                code = np.int64(codes[i, j])
+                mixed_with = numbers[j] if code >= 0 else np.int64(0)
+                bits[1 + j] = np.int64(mixed_bits(np.uint64(code ^ mixed_with)))
+                is_phrase = code < 0 and code % 2 == 0
+                value[1 + j] = PHRASE if is_phrase else 1.0
+                whole += 0 if is_phrase else 1
+        at = 1 + columns
+        for a in range(1, crossed):
+            for b in range(1 + a, 1 + crossed):
+                bits[at], value[at] = 0, 0.0
+                if value[a] > 0.0 and value[b] > 0.0:
+                    pair = np.uint64(bits[a]) + np.uint64(3) * np.uint64(bits[b])
+                    bits[at], value[at] = np.int64(mixed_bits(pair)), 1.0
+                    whole += 1
+                at += 1
+        bits[0], value[0] = CONSTANT, 1.0
+        scale = 1.0 / np.sqrt(larger(whole, 1))
+        for t in range(1, at):
+            is_missing = value[t] == 0.0
+            slot = FIRST + np.int64(np.uint64(bits[t]) % np.uint64(count))
+            bits[t] = MISSING if is_missing else slot
+            value[t] *= scale
 
 
 @lru_cache(256)
 def _mixed_numbers(columns: int) -> NDArray[np.int64]:
     """Return mixed bits (columns,) of each column's number."""
     return mixed(np.arange(columns)).astype(np.int64)
-
-
-@lru_cache(CROSSED + 1)
-def _pairs(columns: int) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
-    """Return the first and the second column of each pair of columns."""
-    return np.triu_indices(columns, 1)
 
 
 def for_targets(weights: TextWeights, order: NDArray[np.int64]) -> TextWeights:

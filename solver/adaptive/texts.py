@@ -27,13 +27,13 @@ from wolfstream.solver.adaptive.text_slots import (
     slots_for,
 )
 from wolfstream.solver.arrays import Float64Array
-from wolfstream.solver.compiled import compiled, larger
+from wolfstream.solver.compiled import compiled, inner, larger
 
 # What is added to G. Without a squared deviation of the targets the first residuals, however small,
 # would move each weight by a whole step; logits of classes should become large soon.
 DEVIATION, TINY = 1.0, 1e-12
 # All weights are copied again when more slots than this have changed since the last copy.
-_MOST_CHANGED = 2048
+_MOST_CHANGED = 512
 # The most weights that a prediction gathers at a time.
 _MOST_NUMBERS = 1 << 18
 _LEAST_EXPONENT = -700.0
@@ -101,7 +101,8 @@ class TextLearners(ExpertsBeside):
         self.used[weights.slots] = True
         # The copy that views share; None once too many slots have changed since it was made.
         self._older: SlotWeights | None = None
-        self._changed = np.empty(0, np.int64)
+        # The slots that have changed since then, ascending, and how many they are.
+        self._changed, self._n_changed = np.empty(_MOST_CHANGED, np.int64), 0
 
     def meet(self, classes: int) -> None:
         """Grow to `classes` classes; new ones get the weights of the class that never came."""
@@ -125,12 +126,9 @@ class TextLearners(ExpertsBeside):
 
     def _mark(self, slots: NDArray[np.int64]) -> None:
         """Mark slots as used, and as changed since the copy that views share."""
-        self.used[slots] = True
-        self.used[MISSING] = False
-        if self._older is not None:
-            self._changed = np.union1d(self._changed, slots)
-            if len(self._changed) > _MOST_CHANGED:
-                self._older = None
+        self._n_changed = _mark(slots, self.used, self._changed, self._n_changed)
+        if self._n_changed < 0:
+            self._older = None
 
     def rescale(self, factor: float, shift: float) -> None:
         """Make every learner predict factor s + shift where it predicted s."""
@@ -142,9 +140,13 @@ class TextLearners(ExpertsBeside):
     def view(self) -> TextsView:
         """Return an immutable copy of the weights, for `text_scores`."""
         if self._older is None:
-            self._older, self._changed = SlotWeights(*self.weights[:2]), np.empty(0, np.int64)
-        changed = self.W[self._changed].reshape(-1, *self._older.W.shape[1:])
-        return TextsView(SlotWeights(self._changed, changed), self._older, len(self.W) - FIRST)
+            self._older, self._n_changed = self._copied(np.flatnonzero(self.used)), 0
+        newer = self._copied(self._changed[: self._n_changed].copy())
+        return TextsView(newer, self._older, len(self.W) - FIRST)
+
+    def _copied(self, slots: NDArray[np.int64]) -> SlotWeights:
+        shape = len(slots), len(self.steps), self.W.shape[1] // len(self.steps)
+        return SlotWeights(slots, self.W[slots].reshape(shape))
 
     def state(self) -> dict[str, NDArray[Any]]:
         """Return the weights as plain arrays."""
@@ -176,24 +178,92 @@ def text_scores(view: TextsView, codes: Float64Array) -> Float64Array:
     codes: (n, texts), NaN where a text is missing.
     """
     slots, x = entries(codes, view.hashed)
-    scores = np.empty((len(codes), *view.older.W.shape[1:]))
-    numbers_per_row = slots.shape[1] * scores.shape[1] * scores.shape[2]
-    rows = max(1, _MOST_NUMBERS // numbers_per_row)
+    shape = view.older.W.shape[1:]
+    scores = np.empty((len(codes), *shape))
+    rows = max(1, _MOST_NUMBERS // (slots.shape[1] * shape[0] * shape[1]))
     for start in range(0, len(codes), rows):
         part = slice(start, start + rows)
-        scores[part] = (x[part, :, None, None] * _weights_at(view, slots[part])).sum(axis=1)
+        weighted = np.zeros((*slots[part].shape, *shape))
+        _weigh(slots[part], x[part], *view.older, *view.newer, weighted)
+        scores[part] = weighted.sum(axis=1)
     return scores
 
 
-def _weights_at(view: TextsView, slots: NDArray[np.int64]) -> Float64Array:
-    """Return the weights (n, m, L, K) of slots (n, m)."""
-    weights = np.zeros((*slots.shape, *view.older.W.shape[1:]))
-    for copied in (view.older, view.newer):
-        if len(copied.slots):
-            index = np.minimum(np.searchsorted(copied.slots, slots), len(copied.slots) - 1)
-            is_copied = copied.slots[index] == slots
-            weights[is_copied] = copied.W[index[is_copied]]
-    return weights
+@compiled
+def _weigh(
+    slots: NDArray[np.int64],
+    x: Float64Array,
+    older_slots: NDArray[np.int64],
+    older: Float64Array,
+    newer_slots: NDArray[np.int64],
+    newer: Float64Array,
+    weighted: Float64Array,
+) -> None:
+    """Write x times the weights (n, m, L, K) of slots (n, m); those that have none stay 0."""
+    for i in range(slots.shape[0]):
+        for j in range(slots.shape[1]):
+            place = _place(newer_slots, slots[i, j])
+            if place >= 0:
+                _scale(newer[place], x[i, j], weighted[i, j])
+                continue
+            place = _place(older_slots, slots[i, j])
+            if place >= 0:
+                _scale(older[place], x[i, j], weighted[i, j])
+
+
+@compiled
+def _mark(
+    slots: NDArray[np.int64], used: NDArray[np.bool_], changed: NDArray[np.int64], n: int
+) -> int:
+    """Mark slots as used, and insert them among the first n of `changed`, which are ascending.
+
+    Returns the new n; -1 once there is no room for all.
+    """
+    for i in range(slots.shape[0]):
+        for slot in slots[i]:
+            if slot == MISSING:
+                continue
+            used[slot] = True
+            if n < 0:
+                continue
+            place = _rank(changed[:n], slot)
+            if place < n and changed[place] == slot:
+                continue
+            if n == len(changed):
+                n = -1
+                continue
+            for t in range(n, place, -1):
+                changed[t] = changed[t - 1]
+            changed[place] = slot
+            n += 1
+    return n
+
+
+@inner
+def _place(ascending: NDArray[np.int64], slot: int) -> int:
+    """Return the index of a slot; -1 if it is not there."""
+    rank = _rank(ascending, slot)
+    return rank if rank < len(ascending) and ascending[rank] == slot else -1
+
+
+@inner
+def _rank(ascending: NDArray[np.int64], slot: int) -> int:
+    """Return how many slots are less than this one."""
+    first, last = 0, len(ascending)
+    while first < last:
+        middle = (first + last) // 2
+        if ascending[middle] < slot:
+            first = middle + 1
+        else:
+            last = middle
+    return first
+
+
+@inner
+def _scale(weights: Float64Array, x: float, scaled: Float64Array) -> None:
+    for e in range(weights.shape[0]):
+        for k in range(weights.shape[1]):
+            scaled[e, k] = x * weights[e, k]
 
 
 @compiled

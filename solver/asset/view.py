@@ -1,5 +1,6 @@
 """An immutable view of an ASSET model, and predictions from it (P5 section 2.4)."""
 
+import math
 from typing import Any, Literal, NamedTuple
 
 import numpy as np
@@ -7,6 +8,9 @@ from numpy.typing import NDArray
 
 from wolfstream.solver.arrays import Float64Array
 from wolfstream.solver.asset.features import FeatureMap, linear_values
+from wolfstream.solver.asset.fourier import FourierMap
+from wolfstream.solver.asset.identity import IdentityMap
+from wolfstream.solver.kernels.gradients import expansion_gradient
 from wolfstream.solver.rows.matrix import Matrix
 
 Task = Literal["classification", "regression"]
@@ -54,3 +58,31 @@ def predict(view: AssetView, X: Matrix) -> tuple[NDArray[Any], Float64Array]:
     if view.n_classes == 2:
         return (scores[:, 1] > 0.0).astype(np.int64), scores[:, 1]
     return np.argmax(scores, axis=1), scores
+
+
+def score_gradient(view: AssetView, x: Float64Array, direction: Float64Array) -> Float64Array:
+    """Return the gradient (d,) of sum_c direction_c score_c in x.
+
+    x: (d,).
+    direction: (classes,); two classes have the scores -f/2 and f/2. In regression (1,), the factor
+        of the prediction.
+    """
+    if view.task == "regression":
+        weights = direction * view.unit
+    elif view.n_classes == 2:
+        weights = np.array([0.0, 0.5 * (direction[1] - direction[0])])
+    else:
+        weights = direction
+    coefficient = weights @ view.coefficients[: len(weights)]
+    features = view.features
+    if isinstance(features, IdentityMap):
+        return np.asarray(coefficient[: len(x)])
+    if isinstance(features, FourierMap):
+        rows = len(features.frequency)
+        shifted = x[:rows] - features.origin if len(features.origin) else x[:rows]
+        argument = shifted @ features.frequency[: len(shifted)] + features.phase
+        scale = -math.sqrt(2.0 / len(features.phase))
+        return np.asarray(
+            features.frequency[: len(shifted)] @ (scale * np.sin(argument) * coefficient)
+        )
+    return expansion_gradient(features.kernel, features.landmarks.exact, coefficient, x)

@@ -1,5 +1,6 @@
 """The base class of the estimators on ASSET (P5)."""
 
+from dataclasses import field
 from typing import Any
 
 import numpy as np
@@ -13,7 +14,7 @@ from wolfstream.solver.asset.merge import copy_of, merge, relative_variance
 from wolfstream.solver.asset.nystrom import BATCH_EIGENVALUE_CUT
 from wolfstream.solver.asset.step_rules import Algorithm
 from wolfstream.solver.asset.view import AssetView, Task
-from wolfstream.solver.estimators.base import KernelParameters, as_kind
+from wolfstream.solver.estimators.base import AnyKernel, KernelParameters, as_kind, parameters
 from wolfstream.solver.estimators.checks import (
     check_choice,
     check_integer,
@@ -30,7 +31,23 @@ _KEPT_BYTES = 1 << 30
 _PART = 256
 
 
-class AssetEstimator(KernelParameters):
+@parameters
+class AssetParameters(AnyKernel):
+    """The parameters of ASSET; see `AssetEstimator`."""
+
+    algorithm: Algorithm = field(default="asset", kw_only=False)
+    features: FeatureKind = "nystrom"
+    dimension: int = 512
+    lam: float = 1e-4
+    average: bool = True
+    average_from: int | None = None
+    horizon: int | None = None
+    epochs: int = 10
+    n_parallel: int = 1
+    random_state: Any = None
+
+
+class AssetEstimator(AssetParameters, KernelParameters):
     """The parameters and attributes of ASSET (P5).
 
     algorithm: "asset" or "asset*" (no intercept, no averages; with identity features: Pegasos).
@@ -62,17 +79,6 @@ class AssetEstimator(KernelParameters):
     _learner: Asset
     _view: AssetView
     _task: Task
-
-    algorithm: Algorithm
-    features: FeatureKind
-    dimension: int
-    lam: float
-    average: bool
-    average_from: int | None
-    horizon: int | None
-    epochs: int
-    n_parallel: int
-    random_state: Any
 
     @property
     def learner(self) -> Asset:

@@ -8,9 +8,8 @@ from sklearn.base import ClassifierMixin
 from sklearn.utils.validation import validate_data
 
 from wolfstream.solver.arrays import Float64Array
-from wolfstream.solver.asset.features import FeatureKind, takes_sparse
+from wolfstream.solver.asset.features import takes_sparse
 from wolfstream.solver.asset.learner import Asset
-from wolfstream.solver.asset.step_rules import Algorithm
 from wolfstream.solver.asset.view import predict
 from wolfstream.solver.calibration.classes import ClassCalibration
 from wolfstream.solver.estimators.asset import AssetEstimator
@@ -20,6 +19,7 @@ from wolfstream.solver.estimators.base import (
     class_codes,
     class_weights,
     generator,
+    parameters,
 )
 from wolfstream.solver.estimators.certainty import CalibratedClasses
 from wolfstream.solver.estimators.checks import check_norms, counted
@@ -28,6 +28,7 @@ from wolfstream.solver.rows.matrix import Matrix
 from wolfstream.solver.stream.votes import Decisions
 
 
+@parameters
 class AssetClassifier(ClassifierMixin, AssetEstimator, CalibratedClasses):
     """A kernel SVM by stochastic subgradient steps in the primal; many classes one-versus-rest.
 
@@ -42,40 +43,7 @@ class AssetClassifier(ClassifierMixin, AssetEstimator, CalibratedClasses):
 
     _task = "classification"
 
-    def __init__(
-        self,
-        algorithm: Algorithm = "asset",
-        *,
-        features: FeatureKind = "nystrom",
-        dimension: int = 512,
-        kernel: str = "rbf",
-        gamma: float | str = "auto",
-        degree: int = 3,
-        coef0: float = 1.0,
-        lam: float = 1e-4,
-        average: bool = True,
-        average_from: int | None = None,
-        horizon: int | None = None,
-        epochs: int = 10,
-        n_parallel: int = 1,
-        class_weight: Any = None,
-        random_state: Any = None,
-    ) -> None:
-        self.algorithm = algorithm
-        self.features = features
-        self.dimension = dimension
-        self.kernel = kernel
-        self.gamma = gamma
-        self.degree = degree
-        self.coef0 = coef0
-        self.lam = lam
-        self.average = average
-        self.average_from = average_from
-        self.horizon = horizon
-        self.epochs = epochs
-        self.n_parallel = n_parallel
-        self.class_weight = class_weight
-        self.random_state = random_state
+    class_weight: Any = None
 
     def fit(self, X: Any, y: Any, sample_weight: Any = None) -> Self:
         """Learn (n, d) rows, dense or scipy CSR, with labels (n,), forgetting earlier ones.

@@ -6,18 +6,18 @@ import numpy as np
 from sklearn.base import RegressorMixin
 
 from wolfstream.solver.arrays import Float64Array
-from wolfstream.solver.asset.features import FeatureKind, takes_sparse
+from wolfstream.solver.asset.features import takes_sparse
 from wolfstream.solver.asset.learner import Asset
-from wolfstream.solver.asset.step_rules import Algorithm
 from wolfstream.solver.asset.view import predict
 from wolfstream.solver.calibration.values import ValueCalibration
 from wolfstream.solver.estimators.asset import AssetEstimator
-from wolfstream.solver.estimators.base import as_kind, generator
+from wolfstream.solver.estimators.base import as_kind, generator, parameters
 from wolfstream.solver.estimators.certainty import CalibratedValues
 from wolfstream.solver.estimators.checks import check_norms, counted, is_finite
 from wolfstream.solver.rows.matrix import Matrix
 
 
+@parameters
 class AssetRegressor(RegressorMixin, AssetEstimator, CalibratedValues):
     """Support vector regression by stochastic subgradient steps in the primal.
 
@@ -35,40 +35,7 @@ class AssetRegressor(RegressorMixin, AssetEstimator, CalibratedValues):
 
     _task = "regression"
 
-    def __init__(
-        self,
-        algorithm: Algorithm = "asset",
-        *,
-        features: FeatureKind = "nystrom",
-        dimension: int = 512,
-        kernel: str = "rbf",
-        gamma: float | str = "auto",
-        degree: int = 3,
-        coef0: float = 1.0,
-        lam: float = 1e-4,
-        epsilon: float = 0.1,
-        average: bool = True,
-        average_from: int | None = None,
-        horizon: int | None = None,
-        epochs: int = 10,
-        n_parallel: int = 1,
-        random_state: Any = None,
-    ) -> None:
-        self.algorithm = algorithm
-        self.features = features
-        self.dimension = dimension
-        self.kernel = kernel
-        self.gamma = gamma
-        self.degree = degree
-        self.coef0 = coef0
-        self.lam = lam
-        self.epsilon = epsilon
-        self.average = average
-        self.average_from = average_from
-        self.horizon = horizon
-        self.epochs = epochs
-        self.n_parallel = n_parallel
-        self.random_state = random_state
+    epsilon: float = 0.1
 
     def _check_parameters(self) -> None:
         super()._check_parameters()

@@ -4,8 +4,9 @@ Users pass arrays and scipy matrices as scikit-learn takes them; inside, rows ar
 """
 
 from collections.abc import Mapping
+from dataclasses import dataclass, field
 from types import MappingProxyType
-from typing import Any, ClassVar
+from typing import Any, ClassVar, TypeVar, dataclass_transform
 
 import numpy as np
 from numpy.typing import NDArray
@@ -29,7 +30,20 @@ from wolfstream.solver.rows.matrix import Matrix, SparseRows, sparse_from_csr, t
 from wolfstream.solver.rows.sample_weights import Weights
 from wolfstream.solver.working_set.view import WorkingSetView
 
+C = TypeVar("C")
+
 KERNELS = ("rbf", "polynomial", "linear")
+
+
+@dataclass_transform(eq_default=False, kw_only_default=True, field_specifiers=(field,))
+def parameters(estimator: type[C]) -> type[C]:
+    """Make a class's fields, with those of its bases, the parameters of its constructor.
+
+    scikit-learn reads an estimator's parameters from the signature of `__init__`, which has to
+    set them and do nothing else: so it need not be written. They are given by name, but for those
+    with `kw_only=False`.
+    """
+    return dataclass(eq=False, repr=False, kw_only=True)(estimator)
 
 
 class KernelParameters(BaseEstimator):
@@ -121,6 +135,16 @@ class KernelParameters(BaseEstimator):
         kernel = Kernel(self.kernel, gamma, int(self.degree), float(self.coef0))  # type: ignore[arg-type]
         check_norms(kernel, X)
         return kernel
+
+
+@parameters
+class AnyKernel:
+    """The parameters of an estimator that may have any kernel; see `KernelParameters`."""
+
+    kernel: str = "rbf"
+    gamma: float | str = "auto"
+    degree: int = 3
+    coef0: float = 1.0
 
 
 class KernelEstimator(KernelParameters):

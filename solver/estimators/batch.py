@@ -4,13 +4,14 @@ import math
 import time
 import warnings
 from collections.abc import Callable
+from dataclasses import field
 from typing import Any
 
 import numpy as np
 from sklearn.exceptions import ConvergenceWarning
 
 from wolfstream.solver.arrays import Float64Array
-from wolfstream.solver.estimators.base import KernelEstimator, generator
+from wolfstream.solver.estimators.base import AnyKernel, KernelEstimator, generator, parameters
 from wolfstream.solver.estimators.checks import check_choice, check_integer, is_finite
 from wolfstream.solver.estimators.conditioning import (
     PROBED,
@@ -30,7 +31,8 @@ from wolfstream.solver.kernels.prepared_rows import prepare_rows
 from wolfstream.solver.rows.matrix import Matrix, origin_of, take_rows
 
 
-class BatchEstimator(KernelEstimator):
+@parameters
+class BatchEstimator(AnyKernel, KernelEstimator):
     """The parameters and attributes of `frank_wolfe`.
 
     algorithm: "fw", "mfw", "swap", "partan" or "smo" (`frank_wolfe.methods`).
@@ -53,16 +55,17 @@ class BatchEstimator(KernelEstimator):
     f = -alpha'A alpha; with `trace`, trace_: `frank_wolfe.driver.Trace`.
     """
 
-    algorithm: Method
-    sampling: int | None
-    tol: float
-    absolute_tol: float
-    max_iter: int
-    start_size: int
-    cache_bytes: int
-    trace: bool
-    progress: Callable[[Progress], None] | None
-    random_state: Any
+    algorithm: Method = field(default="mfw", kw_only=False)
+    C: float = 1.0
+    sampling: int | None = None
+    tol: float = 1e-3
+    absolute_tol: float = 0.0
+    max_iter: int = 1_000_000
+    start_size: int = 20
+    cache_bytes: int = 1 << 30
+    trace: bool = False
+    progress: Callable[[Progress], None] | None = None
+    random_state: Any = None
 
     def _check_parameters(self) -> None:
         super()._check_parameters()

@@ -1,6 +1,5 @@
 """EnclosingBall: the minimal enclosing ball in feature space as a novelty detector (P2)."""
 
-from collections.abc import Callable
 from typing import Any, Self
 
 import numpy as np
@@ -8,10 +7,9 @@ from numpy.typing import NDArray
 from sklearn.base import OutlierMixin
 
 from wolfstream.solver.arrays import Float64Array
-from wolfstream.solver.estimators.base import as_given
+from wolfstream.solver.estimators.base import as_given, parameters
 from wolfstream.solver.estimators.batch import BatchEstimator
 from wolfstream.solver.estimators.checks import check_contamination, counted
-from wolfstream.solver.frank_wolfe.driver import Method, Progress
 from wolfstream.solver.frank_wolfe.duals import ball_dual, ball_square_radius
 from wolfstream.solver.kernels.functions import kernel_diagonal
 from wolfstream.solver.kernels.precision import FINEST, precision_for
@@ -24,6 +22,7 @@ from wolfstream.solver.working_set.view import expansion
 _ROUNDING = 32.0
 
 
+@parameters
 class EnclosingBall(OutlierMixin, BatchEstimator):
     """The smallest ball around the samples in feature space; rows outside it are outliers.
 
@@ -42,42 +41,8 @@ class EnclosingBall(OutlierMixin, BatchEstimator):
 
     _C_may_be_infinite = True
 
-    def __init__(
-        self,
-        algorithm: Method = "mfw",
-        *,
-        C: float = np.inf,
-        kernel: str = "rbf",
-        gamma: float | str = "auto",
-        degree: int = 3,
-        coef0: float = 1.0,
-        contamination: float | str = 0.1,
-        sampling: int | None = None,
-        tol: float = 1e-3,
-        absolute_tol: float = 0.0,
-        max_iter: int = 1_000_000,
-        start_size: int = 20,
-        cache_bytes: int = 1 << 30,
-        trace: bool = False,
-        progress: Callable[[Progress], None] | None = None,
-        random_state: Any = None,
-    ) -> None:
-        self.algorithm = algorithm
-        self.C = C
-        self.kernel = kernel
-        self.gamma = gamma
-        self.degree = degree
-        self.coef0 = coef0
-        self.contamination = contamination
-        self.sampling = sampling
-        self.tol = tol
-        self.absolute_tol = absolute_tol
-        self.max_iter = max_iter
-        self.start_size = start_size
-        self.cache_bytes = cache_bytes
-        self.trace = trace
-        self.progress = progress
-        self.random_state = random_state
+    C: float = np.inf
+    contamination: float | str = 0.1
 
     def _check_parameters(self) -> None:
         super()._check_parameters()

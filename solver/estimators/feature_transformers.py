@@ -1,5 +1,6 @@
 """NystromFeatures and FourierFeatures: approximate kernel features for any linear model."""
 
+from dataclasses import field
 from typing import Any, Self
 
 from sklearn.base import ClassNamePrefixFeaturesOutMixin, TransformerMixin
@@ -14,7 +15,13 @@ from wolfstream.solver.asset.features import (
     takes_sparse,
     transform_all,
 )
-from wolfstream.solver.estimators.base import KernelParameters, as_kind, generator
+from wolfstream.solver.estimators.base import (
+    AnyKernel,
+    KernelParameters,
+    as_kind,
+    generator,
+    parameters,
+)
 from wolfstream.solver.estimators.checks import check_integer, check_norms
 from wolfstream.solver.kernels.functions import Kernel
 from wolfstream.solver.rows.matrix import n_rows, take_rows
@@ -64,7 +71,8 @@ class KernelFeatures(ClassNamePrefixFeaturesOutMixin, TransformerMixin, KernelPa
         return transform_all(self._map, rows)
 
 
-class NystromFeatures(KernelFeatures):
+@parameters
+class NystromFeatures(AnyKernel, KernelFeatures):
     """Nystrom features from randomly drawn landmark rows (P5 eq. 7).
 
     kernel, gamma, degree, coef0: see `estimators.base.KernelParameters`.
@@ -75,24 +83,11 @@ class NystromFeatures(KernelFeatures):
 
     _kind = "nystrom"
 
-    def __init__(
-        self,
-        dimension: int = 512,
-        *,
-        kernel: str = "rbf",
-        gamma: float | str = "auto",
-        degree: int = 3,
-        coef0: float = 1.0,
-        random_state: Any = None,
-    ) -> None:
-        self.dimension = dimension
-        self.kernel = kernel
-        self.gamma = gamma
-        self.degree = degree
-        self.coef0 = coef0
-        self.random_state = random_state
+    dimension: int = field(default=512, kw_only=False)
+    random_state: Any = None
 
 
+@parameters
 class FourierFeatures(KernelFeatures):
     """Random Fourier features of the rbf kernel (P5 eq. 8).
 
@@ -103,9 +98,6 @@ class FourierFeatures(KernelFeatures):
     _kind = "fourier"
     kernel, degree, coef0 = "rbf", 1, 0.0
 
-    def __init__(
-        self, dimension: int = 512, *, gamma: float | str = "auto", random_state: Any = None
-    ) -> None:
-        self.dimension = dimension
-        self.gamma = gamma
-        self.random_state = random_state
+    dimension: int = field(default=512, kw_only=False)
+    gamma: float | str = "auto"
+    random_state: Any = None

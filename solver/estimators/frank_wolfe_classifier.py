@@ -1,6 +1,5 @@
 """FrankWolfeClassifier: a kernel SVM solved to a certified duality gap (P2, P4)."""
 
-from collections.abc import Callable
 from typing import Any, Self
 
 import numpy as np
@@ -13,17 +12,19 @@ from wolfstream.solver.estimators.base import (
     class_codes,
     class_weights,
     generator,
+    parameters,
     same_kind,
 )
 from wolfstream.solver.estimators.batch import BatchEstimator
 from wolfstream.solver.estimators.checks import counted
 from wolfstream.solver.estimators.pairwise import OneVersusOneClassifier
-from wolfstream.solver.frank_wolfe.driver import Method, Progress, Solution
+from wolfstream.solver.frank_wolfe.driver import Solution
 from wolfstream.solver.frank_wolfe.one_versus_one import solve_pairs
 from wolfstream.solver.rows.matrix import Matrix, n_rows, row_keys, take_rows
 from wolfstream.solver.simplex.pairs import pairs_of
 
 
+@parameters
 class FrankWolfeClassifier(OneVersusOneClassifier, BatchEstimator):
     """An L2-SVM by FW, MFW, SWAP, PARTAN or SMO; more than two classes one-versus-one.
 
@@ -46,44 +47,9 @@ class FrankWolfeClassifier(OneVersusOneClassifier, BatchEstimator):
     (pairs,); n_support_: support vectors of each class; gamma_: the kernel's gamma.
     """
 
-    def __init__(
-        self,
-        algorithm: Method = "mfw",
-        *,
-        C: float = 1.0,
-        kernel: str = "rbf",
-        gamma: float | str = "auto",
-        degree: int = 3,
-        coef0: float = 1.0,
-        sampling: int | None = None,
-        tol: float = 0.1,
-        absolute_tol: float = 0.0,
-        max_iter: int = 1_000_000,
-        class_weight: Any = None,
-        start_size: int = 20,
-        init: Any = None,
-        cache_bytes: int = 1 << 30,
-        trace: bool = False,
-        progress: Callable[[Progress], None] | None = None,
-        random_state: Any = None,
-    ) -> None:
-        self.algorithm = algorithm
-        self.C = C
-        self.kernel = kernel
-        self.gamma = gamma
-        self.degree = degree
-        self.coef0 = coef0
-        self.sampling = sampling
-        self.tol = tol
-        self.absolute_tol = absolute_tol
-        self.max_iter = max_iter
-        self.class_weight = class_weight
-        self.start_size = start_size
-        self.init = init
-        self.cache_bytes = cache_bytes
-        self.trace = trace
-        self.progress = progress
-        self.random_state = random_state
+    tol: float = 0.1
+    class_weight: Any = None
+    init: Any = None
 
     def fit(self, X: Any, y: Any, sample_weight: Any = None) -> Self:
         """Solve for (n, d) rows, dense or scipy CSR, and (n,) labels of at least two classes.

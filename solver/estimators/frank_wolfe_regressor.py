@@ -1,17 +1,15 @@
 """FrankWolfeRegressor: support vector regression that finds the width of its tube."""
 
-from collections.abc import Callable
 from typing import Any, Self
 
 import numpy as np
 from sklearn.base import RegressorMixin
 
 from wolfstream.solver.arrays import Float64Array
-from wolfstream.solver.estimators.base import as_given
+from wolfstream.solver.estimators.base import as_given, parameters
 from wolfstream.solver.estimators.batch import BatchEstimator
 from wolfstream.solver.estimators.checks import check_positive, counted
 from wolfstream.solver.estimators.targets import middle_and_unit
-from wolfstream.solver.frank_wolfe.driver import Method, Progress
 from wolfstream.solver.frank_wolfe.duals import regression_dual, regression_epsilon
 from wolfstream.solver.kernels.precision import FINEST
 from wolfstream.solver.rows.matrix import take_rows
@@ -19,6 +17,7 @@ from wolfstream.solver.working_set.predictions import pair_decisions
 from wolfstream.solver.working_set.view import expansion
 
 
+@parameters
 class FrankWolfeRegressor(RegressorMixin, BatchEstimator):
     """Epsilon-insensitive regression on the simplex (core vector regression).
 
@@ -40,42 +39,9 @@ class FrankWolfeRegressor(RegressorMixin, BatchEstimator):
     (1, support vectors); intercept_; epsilon_; n_iter_, gap_, objective_, trace_; gamma_.
     """
 
-    def __init__(
-        self,
-        algorithm: Method = "mfw",
-        *,
-        C: float = 1000.0,
-        mu: float = 0.1,
-        kernel: str = "rbf",
-        gamma: float | str = "auto",
-        degree: int = 3,
-        coef0: float = 1.0,
-        sampling: int | None = None,
-        tol: float = 1e-2,
-        absolute_tol: float = 0.0,
-        max_iter: int = 1_000_000,
-        start_size: int = 20,
-        cache_bytes: int = 1 << 30,
-        trace: bool = False,
-        progress: Callable[[Progress], None] | None = None,
-        random_state: Any = None,
-    ) -> None:
-        self.algorithm = algorithm
-        self.C = C
-        self.mu = mu
-        self.kernel = kernel
-        self.gamma = gamma
-        self.degree = degree
-        self.coef0 = coef0
-        self.sampling = sampling
-        self.tol = tol
-        self.absolute_tol = absolute_tol
-        self.max_iter = max_iter
-        self.start_size = start_size
-        self.cache_bytes = cache_bytes
-        self.trace = trace
-        self.progress = progress
-        self.random_state = random_state
+    C: float = 1000.0
+    mu: float = 0.1
+    tol: float = 1e-2
 
     def _check_parameters(self) -> None:
         super()._check_parameters()

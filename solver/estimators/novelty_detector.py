@@ -1,5 +1,6 @@
 """NoveltyDetector: an enclosing ball that learns sample by sample, with scikit-learn's API."""
 
+from dataclasses import field
 from types import MappingProxyType
 from typing import Any, Self
 
@@ -8,7 +9,7 @@ from numpy.typing import NDArray
 from sklearn.base import OutlierMixin
 
 from wolfstream.solver.arrays import Float64Array
-from wolfstream.solver.estimators.base import KernelEstimator, as_given, same_kind
+from wolfstream.solver.estimators.base import KernelEstimator, as_given, parameters, same_kind
 from wolfstream.solver.estimators.checks import (
     check_choice,
     check_contamination,
@@ -29,6 +30,7 @@ RECENT = 1000
 _PART = 8192
 
 
+@parameters
 class NoveltyDetector(OutlierMixin, KernelEstimator):
     """The smallest ball around a stream's samples in the feature space of the rbf kernel.
 
@@ -59,22 +61,12 @@ class NoveltyDetector(OutlierMixin, KernelEstimator):
     degree = 3
     coef0 = 1.0
 
-    def __init__(
-        self,
-        algorithm: Algorithm = "msfw",
-        *,
-        C: float = 1.0,
-        gamma: float | str = "auto",
-        corrective_steps: int = 10,
-        max_size: int | None = 1000,
-        contamination: float | str = 0.1,
-    ) -> None:
-        self.algorithm = algorithm
-        self.C = C
-        self.gamma = gamma
-        self.corrective_steps = corrective_steps
-        self.max_size = max_size
-        self.contamination = contamination
+    algorithm: Algorithm = field(default="msfw", kw_only=False)
+    C: float = 1.0
+    gamma: float | str = "auto"
+    corrective_steps: int = 10
+    max_size: int | None = 1000
+    contamination: float | str = 0.1
 
     def _check_parameters(self) -> None:
         super()._check_parameters()

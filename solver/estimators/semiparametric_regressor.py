@@ -2,6 +2,7 @@
 
 import warnings
 from collections.abc import Mapping, Sequence
+from dataclasses import field
 from typing import Any, NamedTuple, Self
 
 import numpy as np
@@ -10,7 +11,7 @@ from sklearn.exceptions import ConvergenceWarning
 from sklearn.utils.validation import check_is_fitted
 
 from wolfstream.solver.arrays import Float64Array
-from wolfstream.solver.estimators.base import KernelEstimator, as_given
+from wolfstream.solver.estimators.base import AnyKernel, KernelEstimator, as_given, parameters
 from wolfstream.solver.estimators.checks import check_choice, check_integer, counted, is_finite
 from wolfstream.solver.estimators.conditioning import PROBED, evenly, is_indefinite
 from wolfstream.solver.estimators.targets import middle_and_unit
@@ -45,7 +46,8 @@ class TrainingSamples(NamedTuple):
     weight: Weights
 
 
-class SemiparametricSVR(RegressorMixin, KernelEstimator):
+@parameters
+class SemiparametricSVR(AnyKernel, RegressorMixin, KernelEstimator):
     """Epsilon-insensitive regression with a parametric part (P3).
 
         minimise 1/2 ||w||^2 + C/M sum_i max(|y_i / unit - h(x_i)| - epsilon, 0)
@@ -77,42 +79,19 @@ class SemiparametricSVR(RegressorMixin, KernelEstimator):
     `semiparametric.regression.SemiparametricTrace`. A model that was loaded has no support_.
     """
 
-    _view: SemiparametricView  # type: ignore[assignment]
+    _view: SemiparametricView = field(init=False)  # type: ignore[assignment]
 
-    def __init__(
-        self,
-        basis: Sequence[Any] = ("constant",),
-        *,
-        C: float = 100.0,
-        epsilon: float = 0.1,
-        kernel: str = "rbf",
-        gamma: float | str = "auto",
-        degree: int = 3,
-        coef0: float = 1.0,
-        solver: str = "pdsg",
-        decomposition: bool = True,
-        working_set_size: int = 500,
-        fresh: int | None = None,
-        tol: float = 1e-3,
-        max_iter: int = 1_000_000,
-        cache_bytes: int = 1 << 30,
-        trace: bool = False,
-    ) -> None:
-        self.basis = basis
-        self.C = C
-        self.epsilon = epsilon
-        self.kernel = kernel
-        self.gamma = gamma
-        self.degree = degree
-        self.coef0 = coef0
-        self.solver = solver
-        self.decomposition = decomposition
-        self.working_set_size = working_set_size
-        self.fresh = fresh
-        self.tol = tol
-        self.max_iter = max_iter
-        self.cache_bytes = cache_bytes
-        self.trace = trace
+    basis: Sequence[Any] = field(default=("constant",), kw_only=False)
+    C: float = 100.0
+    epsilon: float = 0.1
+    solver: str = "pdsg"
+    decomposition: bool = True
+    working_set_size: int = 500
+    fresh: int | None = None
+    tol: float = 1e-3
+    max_iter: int = 1_000_000
+    cache_bytes: int = 1 << 30
+    trace: bool = False
 
     def fit(self, X: Any, y: Any, sample_weight: Any = None) -> Self:
         """Fit (M, d) rows, dense or scipy CSR, to (M,) numbers.

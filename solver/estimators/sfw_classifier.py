@@ -1,5 +1,6 @@
 """SFWClassifier: the online working set (P1) with scikit-learn's API."""
 
+from dataclasses import field
 from types import MappingProxyType
 from typing import Any, Self
 
@@ -10,10 +11,12 @@ from sklearn.utils.validation import check_is_fitted, validate_data
 from wolfstream.solver.arrays import Float64Array
 from wolfstream.solver.calibration.classes import ClassCalibration
 from wolfstream.solver.estimators.base import (
+    AnyKernel,
     as_matrix,
     class_codes,
     class_weights,
     generator,
+    parameters,
     same_kind,
 )
 from wolfstream.solver.estimators.certainty import CalibratedClasses
@@ -41,7 +44,8 @@ PART = 8192
 LEAST_BYTES = 32
 
 
-class SFWClassifier(OneVersusOneClassifier, CalibratedClasses):
+@parameters
+class SFWClassifier(AnyKernel, OneVersusOneClassifier, CalibratedClasses):
     """An L2-SVM by passes of SFW or MSFW; more than two classes one-versus-one.
 
     A sample is admitted to the working set when its gradient is above the best in the set. Each
@@ -88,34 +92,14 @@ class SFWClassifier(OneVersusOneClassifier, CalibratedClasses):
         }
     )
 
-    def __init__(
-        self,
-        algorithm: Algorithm = "msfw",
-        *,
-        C: float = 1.0,
-        kernel: str = "rbf",
-        gamma: float | str = "auto",
-        degree: int = 3,
-        coef0: float = 1.0,
-        corrective_steps: int = 10,
-        max_size: int | None = None,
-        gram_bytes_max: int = GRAM_BYTES,
-        epochs: int = 1,
-        class_weight: Any = None,
-        random_state: Any = None,
-    ) -> None:
-        self.algorithm = algorithm
-        self.C = C
-        self.kernel = kernel
-        self.gamma = gamma
-        self.degree = degree
-        self.coef0 = coef0
-        self.corrective_steps = corrective_steps
-        self.max_size = max_size
-        self.gram_bytes_max = gram_bytes_max
-        self.epochs = epochs
-        self.class_weight = class_weight
-        self.random_state = random_state
+    algorithm: Algorithm = field(default="msfw", kw_only=False)
+    C: float = 1.0
+    corrective_steps: int = 10
+    max_size: int | None = None
+    gram_bytes_max: int = GRAM_BYTES
+    epochs: int = 1
+    class_weight: Any = None
+    random_state: Any = None
 
     def fit(self, X: Any, y: Any, sample_weight: Any = None) -> Self:
         """Learn (n, d) rows, dense or scipy CSR, with labels (n,), forgetting earlier ones.

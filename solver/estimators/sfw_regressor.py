@@ -1,5 +1,6 @@
 """SFWRegressor: regression in the online working set (P1, P2) with scikit-learn's API."""
 
+from dataclasses import field
 from types import MappingProxyType
 from typing import Any, Self
 
@@ -10,7 +11,14 @@ from sklearn.utils.validation import check_is_fitted
 
 from wolfstream.solver.arrays import Float64Array
 from wolfstream.solver.calibration.values import ValueCalibration
-from wolfstream.solver.estimators.base import KernelEstimator, as_given, generator, same_kind
+from wolfstream.solver.estimators.base import (
+    AnyKernel,
+    KernelEstimator,
+    as_given,
+    generator,
+    parameters,
+    same_kind,
+)
 from wolfstream.solver.estimators.certainty import CalibratedValues
 from wolfstream.solver.estimators.checks import (
     check_choice,
@@ -30,7 +38,8 @@ from wolfstream.solver.working_set.regression import RegressionSet
 from wolfstream.solver.working_set.view import expansion
 
 
-class SFWRegressor(RegressorMixin, KernelEstimator, CalibratedValues):
+@parameters
+class SFWRegressor(AnyKernel, RegressorMixin, KernelEstimator, CalibratedValues):
     """Support vector regression by passes of SFW or MSFW, with an epsilon-insensitive squared loss.
 
         minimise (||w||^2 + b^2) / 2 + C sum w_i max(|z_i - w'phi(x_i) - b| - epsilon, 0)^2
@@ -62,34 +71,14 @@ class SFWRegressor(RegressorMixin, KernelEstimator, CalibratedValues):
         )
     )
 
-    def __init__(
-        self,
-        algorithm: Algorithm = "msfw",
-        *,
-        C: float = 1.0,
-        epsilon: float = 0.1,
-        kernel: str = "rbf",
-        gamma: float | str = "auto",
-        degree: int = 3,
-        coef0: float = 1.0,
-        corrective_steps: int = 10,
-        max_size: int | None = None,
-        gram_bytes_max: int = GRAM_BYTES,
-        epochs: int = 1,
-        random_state: Any = None,
-    ) -> None:
-        self.algorithm = algorithm
-        self.C = C
-        self.epsilon = epsilon
-        self.kernel = kernel
-        self.gamma = gamma
-        self.degree = degree
-        self.coef0 = coef0
-        self.corrective_steps = corrective_steps
-        self.max_size = max_size
-        self.gram_bytes_max = gram_bytes_max
-        self.epochs = epochs
-        self.random_state = random_state
+    algorithm: Algorithm = field(default="msfw", kw_only=False)
+    C: float = 1.0
+    epsilon: float = 0.1
+    corrective_steps: int = 10
+    max_size: int | None = None
+    gram_bytes_max: int = GRAM_BYTES
+    epochs: int = 1
+    random_state: Any = None
 
     def _check_parameters(self) -> None:
         super()._check_parameters()

@@ -1,7 +1,15 @@
-"""The base of the estimators that are a server's default model in process."""
+"""The base of the estimators that are a server's default model in process, and their tables.
 
-from collections.abc import Iterator, Sequence
-from typing import Any
+Data frames, and dicts as River has them, are read by the names of their columns. Neither pandas
+nor polars is imported: a data frame is what has `columns` and `to_numpy`.
+"""
+
+import sys
+from collections.abc import Collection, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from decimal import Decimal
+from numbers import Real
+from typing import Any, ClassVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -14,7 +22,7 @@ from sklearn.utils import (
 )
 from sklearn.utils.validation import check_is_fitted, validate_data
 
-from wolfstream.solver.estimators.base import as_kind, as_matrix
+from wolfstream.solver.estimators.base import as_kind, as_matrix, parameters
 from wolfstream.solver.estimators.checks import (
     are_plain_targets,
     check_choice,
@@ -22,9 +30,17 @@ from wolfstream.solver.estimators.checks import (
     counted,
     is_plain_matrix,
 )
-from wolfstream.solver.estimators.tables import explaining, rows_by_name
-from wolfstream.solver.prepare.named_rows import Rows, n_rows, rows_between
+from wolfstream.solver.prepare.cells import Cells, cells_of_rows, seconds_of_date
+from wolfstream.solver.prepare.named_rows import (
+    NamedRows,
+    Rows,
+    n_rows,
+    named_values,
+    rows_between,
+    table_of,
+)
 from wolfstream.solver.prepare.row_form import Missing, Preparing, RowForm
+from wolfstream.solver.prepare.schema import Misfit
 from wolfstream.solver.rows.matrix import SparseRows, take_rows
 from wolfstream.solver.rows.sample_weights import Weights, weights_of
 from wolfstream.solver.stream.class_weights import ClassWeight
@@ -34,11 +50,138 @@ from wolfstream.solver.stream.parameters import Task, Temporal
 from wolfstream.solver.stream.rows import StreamRows
 from wolfstream.solver.stream.votes import HeadAnswer
 
+
+class OneAtATime:
+    """Rows that are dicts; each is treated like the dicts in a list by `StreamEstimator`.
+
+    River is not imported. If it has been when an estimator is made, the class is registered with
+    it as a virtual subclass, since its metrics check models by `isinstance`.
+    """
+
+    _supervised = True
+    _kind_in_river: ClassVar[str]
+
+    def __post_init__(self) -> None:
+        river = sys.modules.get("river.base")
+        if river is not None:
+            getattr(river, self._kind_in_river).register(type(self))
+
+
+# What pandas has where a value is missing.
+_MISSING_TYPES = ("NAType", "NaTType")
+
+
+def rows_by_name(X: Any, timestamps: Collection[str] = ()) -> Rows | None:
+    """Return the rows of a data frame or of a list of dicts; None for anything else.
+
+    timestamps: names of columns whose dates and times become seconds since 1970, UTC where they
+    have no zone; elsewhere they are refused.
+
+    A data frame's columns have names if all of them are texts. The names of dicts may be anything:
+    rows named by texts may turn out to be sparse, those of other names never do. Values are
+    numbers, booleans, texts, and None or NaN where one is missing. Raises ValueError, TypeError
+    for others.
+    """
+    if hasattr(X, "columns") and hasattr(X, "to_numpy"):
+        return _finite(_of_frame(X, timestamps))
+    if isinstance(X, Sequence) and len(X) and isinstance(X[0], Mapping):
+        return _finite(_of_dicts(X, timestamps))
+    return None
+
+
+@contextmanager
+def explaining() -> Iterator[None]:
+    """Have a ValueError about rows that do not fit say where they do not."""
+    try:
+        yield
+    except Misfit as misfit:
+        raise ValueError(f"row {misfit.row} of X: {misfit.full_detail()}") from None
+
+
+def _of_frame(X: Any, timestamps: Collection[str]) -> Rows:
+    """Column by column: polars' own array of all columns has dates as numbers beside numbers."""
+    columns = list(X.columns)
+    if len(set(columns)) < len(columns):
+        raise ValueError("some columns of X have the same name")
+    if not columns or not len(X):
+        raise ValueError(f"X is a data frame of shape {(len(X), len(columns))}: it has no values")
+    names = columns if all(isinstance(name, str) for name in columns) else None
+    arrays = [np.asarray(X[name].to_numpy()) for name in columns]
+    if all(array.dtype.kind in "fiub" for array in arrays):
+        numbers = np.column_stack([array.astype(np.float64) for array in arrays])
+        return numbers if names is None else table_of(names, numbers)
+    values = [
+        [_value(value, name in timestamps) for value in _values(array)]
+        for name, array in zip(columns, arrays, strict=True)
+    ]
+    return table_of(names, [list(row) for row in zip(*values, strict=True)])
+
+
+def _values(array: Any) -> list[Any]:
+    """Return a column's values; dates and times as Python's own, not as numbers of nanoseconds."""
+    if array.dtype.kind in "mM":
+        array = array.astype(f"{array.dtype.str[1:3]}[us]")
+    values: list[Any] = array.tolist()
+    return values
+
+
+def _of_dicts(rows: Sequence[Mapping[Any, Any]], timestamps: Collection[str]) -> Cells | NamedRows:
+    plain = [
+        {name: _value(value, name in timestamps) for name, value in row.items()} for row in rows
+    ]
+    if all(isinstance(name, str) for row in plain for name in row):
+        return named_values(plain)
+    by_text = [{str(name): value for name, value in row.items()} for row in plain]
+    return cells_of_rows(by_text)._replace(whole=True)
+
+
+def _value(value: Any, moment: bool) -> float | str | None:
+    """Return a value of a table as a number, a text, or None if it is missing.
+
+    moment: whether a date and time is one that was asked for.
+    """
+    if isinstance(value, np.datetime64):
+        value = value.astype("datetime64[us]")
+    if isinstance(value, np.generic):
+        value = value.item()
+    if value is None or isinstance(value, str):
+        return value
+    if isinstance(value, Real | Decimal):
+        try:
+            return float(value)
+        except OverflowError:
+            raise ValueError(f"X has a number beyond float64, {value!r:.40}") from None
+    if type(value).__name__ in _MISSING_TYPES:
+        return None
+    if (seconds := seconds_of_date(value)) is not None:
+        if moment:
+            return seconds
+        raise TypeError(f"X has {value!r:.40}, a date: name its column in timestamps")
+    raise TypeError(f"X has {value!r:.40}, which is neither a number nor a text")
+
+
+def _finite(rows: Rows) -> Rows:
+    numbers = rows.value if isinstance(rows, NamedRows) else rows
+    if np.isinf(numbers.numbers if isinstance(numbers, Cells) else numbers).any():
+        raise ValueError("X contains infinity")
+    return rows
+
+
 # The number of rows that `fit` passes to the model at a time.
 _PART = 8192
 
 
-class StreamEstimator(BaseEstimator):
+@parameters
+class StreamParameters:
+    """The parameters of both estimators; see `StreamEstimator`."""
+
+    missing: Missing = "mean"
+    timestamps: Sequence[str] = ()
+    temporal: Temporal = "auto"
+    seed: int = 0
+
+
+class StreamEstimator(StreamParameters, BaseEstimator):
     """Prepared rows, a learner of the papers, and a bank of adaptive learners that answers.
 
     It needs no parameter: rows may have features of any scales, and the bank finds steps and
@@ -70,11 +213,6 @@ class StreamEstimator(BaseEstimator):
     Attribute: learners_: what each learner of the bank is worth at present, a list of dicts: its
     parameters, weight, and mean loss over the last 1,000 samples and over all.
     """
-
-    missing: Missing
-    timestamps: Sequence[str]
-    temporal: Temporal
-    seed: int
 
     _task: Task
     _model: StreamModel

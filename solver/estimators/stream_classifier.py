@@ -9,25 +9,24 @@ from sklearn.base import ClassifierMixin
 from sklearn.utils.validation import check_is_fitted
 
 from wolfstream.solver.arrays import Float64Array
-from wolfstream.solver.estimators.base import class_codes
+from wolfstream.solver.estimators.base import class_codes, parameters
 from wolfstream.solver.estimators.certainty import check_confidence
 from wolfstream.solver.estimators.checks import check_choice, check_positive
-from wolfstream.solver.estimators.one_at_a_time import OneAtATime
-from wolfstream.solver.estimators.stream import StreamEstimator, gradient_of
+from wolfstream.solver.estimators.stream import OneAtATime, StreamEstimator, gradient_of
 from wolfstream.solver.estimators.stream_labels import numbered
-from wolfstream.solver.prepare.row_form import Missing
 from wolfstream.solver.stream.class_head import ClassHeadView
 from wolfstream.solver.stream.class_weights import ClassWeight
 from wolfstream.solver.stream.explanations import Explanation
+from wolfstream.solver.stream.merge import merge as merge_models
 from wolfstream.solver.stream.merge import sibling
 from wolfstream.solver.stream.model import BANK, PaperHead, StreamModel
-from wolfstream.solver.stream.parameters import Temporal
 from wolfstream.solver.stream.votes import HeadAnswer
 
 # What a class has at least where probabilities become logarithms.
 _LEAST = 1e-300
 
 
+@parameters
 class StreamClassifier(ClassifierMixin, OneAtATime, StreamEstimator):
     """Any number of classes, met as they come, with calibrated probabilities.
 
@@ -51,23 +50,8 @@ class StreamClassifier(ClassifierMixin, OneAtATime, StreamEstimator):
     _multiclass = True
     _kind_in_river = "Classifier"
 
-    def __init__(
-        self,
-        *,
-        head: PaperHead = "working_set",
-        class_weight: Any = None,
-        missing: Missing = "mean",
-        timestamps: Sequence[str] = (),
-        temporal: Temporal = "auto",
-        seed: int = 0,
-    ) -> None:
-        self.head = head
-        self.class_weight = class_weight
-        self.missing = missing
-        self.timestamps = timestamps
-        self.temporal = temporal
-        self.seed = seed
-        self._register()
+    head: PaperHead = "working_set"
+    class_weight: Any = None
 
     def fit(self, X: Any, y: Any, sample_weight: Any = None) -> Self:
         """Learn n rows with labels (n,), forgetting earlier ones.
@@ -241,3 +225,26 @@ class StreamClassifier(ClassifierMixin, OneAtATime, StreamEstimator):
         probability = np.zeros((len(found), len(self.classes_)))
         probability[:, self._order()] = found
         return probability
+
+
+def merge(models: Sequence[StreamClassifier]) -> StreamClassifier:
+    """Return the classifier of all samples that a classifier and its `sibling`s have learned.
+
+    They stay as they are, and may learn on and be merged again. Ridge learners are added, which
+    is exact for a square loss without a horizon; first-order learners, temperatures and shares
+    are averaged; the working set holds the support vectors of all at weights whose duality gap is
+    at most a hundredth of the objective, if 30 passes suffice; ASSET is averaged (P3, conclusion).
+    Probabilities and sets keep the calibration of the parts.
+
+    Raises ValueError, with the reason, for models that cannot be merged: of other parameters, with
+    temporal=True, or with names or categories of which not all know; and NotFittedError.
+    """
+    if not models:
+        raise ValueError("there is no model to merge")
+    classes = np.unique(np.concatenate([one.classes_ for one in models]))
+    known = [one.classes_[np.array(one.model.classes, np.int64)] for one in models]
+    labels = [np.searchsorted(classes, of_one).tolist() for of_one in known]
+    merged = merge_models([one.model for one in models], labels)
+    first = models[0]
+    result = StreamClassifier(**first.get_params())
+    return result.resume(merged, classes, declared=first.declared, csr_features=first.csr_features)

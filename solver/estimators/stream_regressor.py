@@ -1,22 +1,21 @@
 """StreamRegressor: a server's default model of numbers in process, in scikit-learn's form."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from typing import Any, Self
 
 import numpy as np
 from sklearn.base import RegressorMixin
 
 from wolfstream.solver.arrays import Float64Array
+from wolfstream.solver.estimators.base import parameters
 from wolfstream.solver.estimators.certainty import interval_of
-from wolfstream.solver.estimators.one_at_a_time import OneAtATime
-from wolfstream.solver.estimators.stream import StreamEstimator, gradient_of
-from wolfstream.solver.prepare.row_form import Missing
+from wolfstream.solver.estimators.stream import OneAtATime, StreamEstimator, gradient_of
 from wolfstream.solver.rows.targets import LARGEST_TARGET
 from wolfstream.solver.stream.model import BANK, StreamModel
-from wolfstream.solver.stream.parameters import Temporal
 from wolfstream.solver.stream.value_head import ValueHeadView
 
 
+@parameters
 class StreamRegressor(RegressorMixin, OneAtATime, StreamEstimator):
     """Targets of any unit, which may move. ASSET learns beside the bank, and votes in it.
 
@@ -29,20 +28,6 @@ class StreamRegressor(RegressorMixin, OneAtATime, StreamEstimator):
 
     _task = "regression"
     _kind_in_river = "Regressor"
-
-    def __init__(
-        self,
-        *,
-        missing: Missing = "mean",
-        timestamps: Sequence[str] = (),
-        temporal: Temporal = "auto",
-        seed: int = 0,
-    ) -> None:
-        self.missing = missing
-        self.timestamps = timestamps
-        self.temporal = temporal
-        self.seed = seed
-        self._register()
 
     def fit(self, X: Any, y: Any, sample_weight: Any = None) -> Self:
         """Learn n rows with targets (n,), forgetting earlier ones.

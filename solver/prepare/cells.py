@@ -3,6 +3,7 @@
 import math
 from collections.abc import Mapping, Sequence
 from datetime import UTC, date, datetime
+from functools import lru_cache
 from hashlib import blake2b
 from typing import Any, NamedTuple
 
@@ -17,6 +18,9 @@ DAY, WEEK, YEAR = 86_400.0, 604_800.0, 365.2425 * 86_400.0
 PERIODS = (DAY, WEEK, YEAR)
 # A sine and a cosine of each period, the days since 1970, and the seconds since the row before.
 MOMENT_COLUMNS = 2 * len(PERIODS) + 2
+_PERIODS = np.array(PERIODS)
+# Of longer texts, codes are not kept for the next time.
+_LONGEST_KEPT = 48
 
 
 class Cells(NamedTuple):
@@ -103,8 +107,15 @@ def text_of(number: float) -> str:
 
 def code_of(text: str) -> float:
     """Return the code of a text without an own code: a hash of the text, beyond all own codes."""
+    return _short_code(text) if len(text) <= _LONGEST_KEPT else _code(text)
+
+
+def _code(text: str) -> float:
     bits = int.from_bytes(blake2b(text.encode(errors="surrogatepass"), digest_size=8).digest())
     return float(MOST_SLOTS + bits % (int(LARGEST_CODE) - MOST_SLOTS))
+
+
+_short_code = lru_cache(1 << 13)(_code)
 
 
 def seconds_of(text: str) -> float:
@@ -132,7 +143,7 @@ def moment_columns(seconds: Float64Array) -> Float64Array:
     """
     columns = np.empty((len(seconds), MOMENT_COLUMNS))
     with np.errstate(invalid="ignore"):
-        angles = 2.0 * np.pi * np.mod(seconds[:, None], PERIODS) / PERIODS
+        angles = 2.0 * np.pi * np.mod(seconds[:, None], _PERIODS) / _PERIODS
         columns[:, 0:-2:2], columns[:, 1:-2:2] = np.sin(angles), np.cos(angles)
     columns[:, -2], columns[:, -1] = seconds / DAY, seconds
     return columns

@@ -12,6 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from wolfstream.solver.arrays import Float64Array
+from wolfstream.solver.compiled import compiled, larger, smaller
 from wolfstream.solver.prepare.cells import NO_TEXT, Cells, code_of, text_of
 from wolfstream.solver.prepare.columns import LARGEST_CODE
 from wolfstream.solver.prepare.kinds.judging import EMPTY, judge
@@ -19,6 +20,7 @@ from wolfstream.solver.prepare.repeats import codes_of_numbers
 from wolfstream.solver.prepare.schema import RUN, Column, Columns, Schema, in_order
 from wolfstream.solver.prepare.table_rows import TableRows
 
+# Different values are counted in this many bits a column, of so many columns and first rows.
 BITS, COUNTED_COLUMNS, COUNTED_ROWS = 4096, 256, 10_000
 # An empty range has the largest number as its low end, and the least one as its high end.
 _LARGEST = float(np.finfo(np.float64).max)
@@ -75,16 +77,23 @@ class FactsView(NamedTuple):
             return "constant", "all values so far are the same"
         if column.reading.kind == "number" and distinct == 2 and self.range(j) == (0.0, 1.0):
             return "boolean", "all values are 0 or 1, or true or false"
-        if coded:
+        kind, why = column.reading.kind, column.reading.why
+        if coded and kind == "number":
             return "code", "numbers that come again and again: learned one by one, too"
-        return column.reading.kind, column.reading.why
+        if coded and kind == "number in text":
+            why += "; they come again and again: learned one by one, too"
+        return kind, why
 
     def distinct(self, j: int) -> int | None:
         """Return the approximate number of different values of column j; None if not known."""
-        filled = int(self.filled[j])
-        if j >= COUNTED_COLUMNS or filled > _MOST_FILLED * BITS:
-            return None
-        return round(-BITS * math.log(1.0 - filled / BITS))
+        return None if j >= COUNTED_COLUMNS else _distinct(int(self.filled[j]))
+
+
+def _distinct(filled: int) -> int | None:
+    """Return the approximate number of different values that set so many bits."""
+    if filled > _MOST_FILLED * BITS:
+        return None
+    return round(-BITS * math.log(1.0 - filled / BITS))
 
 
 class ColumnFacts:
@@ -104,25 +113,23 @@ class ColumnFacts:
         self._columns = Columns()
         # Indices of columns without values while the table settled, and of identifiers.
         self._late, self._identifiers = list[int](), list[int]()
-        # Slugs and columns of notices so far, each of which is given once.
-        self._told: set[tuple[str, str | None]] = set()
+        # Slugs and columns of the notices so far: each is given once.
+        self._notices_given: set[tuple[str, str | None]] = set()
 
     def take(self, table: TableRows) -> list[Notice]:
         """Include rows; return notices about them. table: the rows by the schema after them."""
         schema, cells, plain, places = table.schema, table.cells, table.read, table.places
         n = len(cells.numbers)
         self._make_room(schema, table.columns)
-        numbers = in_order(plain.numbers, places, math.nan)
-        present = ~np.isnan(numbers)
+        numbers = np.ascontiguousarray(in_order(plain.numbers, places, math.nan))
+        is_number = present = ~np.isnan(numbers)
         if cells.texts:
-            present |= in_order(plain.text, places, NO_TEXT) != NO_TEXT
+            present = is_number | (in_order(plain.text, places, NO_TEXT) != NO_TEXT)
             unused = list(schema.columns.unused)
             if unused:
                 raw = in_order(cells.text, places, NO_TEXT)[:, unused] != NO_TEXT
                 present[:, unused] = raw
-        self._missing += n - present.sum(axis=0)
-        self._low = np.fmin(self._low, np.fmin.reduce(numbers, axis=0, initial=_LARGEST))
-        self._high = np.fmax(self._high, np.fmax.reduce(numbers, axis=0, initial=-_LARGEST))
+        _include(numbers, is_number, np.ascontiguousarray(present), self._missing, self._low, self._high)
         if self.rows < COUNTED_ROWS:
             self._count(_first(cells, COUNTED_ROWS - self.rows), places)
         if self.rows < _ROWS_OF_EXAMPLES:
@@ -165,26 +172,16 @@ class ColumnFacts:
             text_codes = np.array([*map(code_of, cells.texts), math.nan])
             codes = np.where(cells.text == NO_TEXT, codes, text_codes[cells.text])
         codes = in_order(codes, places, math.nan)[:, : len(self._bits)]
-        given = ~np.isnan(codes)
-        bit = (codes[given] * (BITS / LARGEST_CODE)).astype(np.int64) % BITS
-        bits = bit + np.broadcast_to(BITS * np.arange(codes.shape[1]), codes.shape)[given]
-        all_bits = self._bits.reshape(-1)
-        new = np.unique(bits[~all_bits[bits]])
-        if len(new):
-            all_bits[new] = True
-            self._filled[: len(self._bits)] += np.bincount(new // BITS, minlength=len(self._bits))
+        codes = np.ascontiguousarray(codes)
+        _set_bits(codes, ~np.isnan(codes), self._bits, self._filled)
 
     def _add_examples(self, cells: Cells, places: Sequence[int | None]) -> None:
         for k, j in enumerate(places):
             i = 0
             while j is not None and i < len(cells.numbers) and len(self._examples[k]) < EXAMPLES:
-                place, number = int(cells.text[i, j]), float(cells.numbers[i, j])
+                shown = _shown(cells, i, j)
                 i += 1
-                if place == NO_TEXT and math.isnan(number):
-                    continue
-                text = text_of(number) if place == NO_TEXT else cells.texts[place]
-                shown = _shortened(text)
-                if shown not in self._examples[k]:
+                if shown is not None and shown not in self._examples[k]:
                     self._examples[k] = (*self._examples[k], shown)
 
     def _notices(self, table: TableRows) -> list[Notice]:
@@ -193,21 +190,17 @@ class ColumnFacts:
         if not schema.settled:
             return []
         notices = list[Notice]()
-        if ("settled", None) not in self._told:
-            self._told.add(("settled", None))
+        if ("settled", None) not in self._notices_given:
+            self._notices_given.add(("settled", None))
             for column in schema.columns:
                 kind, why = column.reading.kind, column.reading.why
                 if kind in _SHOWN_KINDS and not column.reading.fixed:
-                    what = (
-                        "not learned as an identifier"
-                        if kind == "identifier"
-                        else f"read as {kind}"
-                    )
-                    notices.append(
-                        Notice("column-kind", column.name, f"{_quoted(column)} is {what}: {why}")
-                    )
+                    is_learned = kind != "identifier"
+                    what = f"read as {kind}" if is_learned else "not learned as an identifier"
+                    message = f"{_quoted(column)} is {what}: {why}"
+                    notices.append(Notice("column-kind", column.name, message))
         for column in table.columns[len(schema.columns) :]:
-            if self._tells("new-column", column.name):
+            if self._is_new("new-column", column.name):
                 message = (
                     f"{_quoted(column)} came after the first samples and is learned from here on"
                 )
@@ -217,7 +210,10 @@ class ColumnFacts:
         return notices
 
     def _revisions(self, table: TableRows, present: NDArray[np.bool_]) -> list[Notice]:
-        """Record and return columns that became another kind; present: (n, d) which are given."""
+        """Record columns that became another kind; return notices about them.
+
+        present: (n, d) which values are given.
+        """
         notices, plain = list[Notice](), table.read
         if not table.schema.settled:
             return notices
@@ -246,7 +242,7 @@ class ColumnFacts:
                 notices.append(Notice("column-changed", column.name, message))
         for k in self._identifiers:
             column = table.columns[k]
-            if self._repeats(k) and self._tells("identifier-repeats", column.name):
+            if self._repeats(k) and self._is_new("identifier-repeats", column.name):
                 message = (
                     f"{_quoted(column)} was taken for an identifier and is not learned, but its "
                     'values repeat; "prepare": {"columns": {NAME: "category"}} learns them'
@@ -276,21 +272,19 @@ class ColumnFacts:
         given = self.rows - self._missing[k]
         if k >= COUNTED_COLUMNS or not _ROWS_OF_IDENTIFIERS <= given <= COUNTED_ROWS:
             return False
-        distinct = self.view().distinct(k)
+        distinct = _distinct(int(self._filled[k]))
         return distinct is not None and 2 * distinct < given
 
     def _add_example(self, k: int, cells: Cells, j: int, wanted: NDArray[np.bool_]) -> None:
         """Add the last wanted value of column k to its examples."""
-        i = int(np.flatnonzero(wanted)[-1])
-        place = int(cells.text[i, j])
-        text = text_of(float(cells.numbers[i, j])) if place == NO_TEXT else cells.texts[place]
-        if len(self._examples[k]) < EXAMPLES:
-            self._examples[k] = (*self._examples[k], _shortened(text))
+        shown = _shown(cells, int(np.flatnonzero(wanted)[-1]), j)
+        if shown is not None and len(self._examples[k]) < EXAMPLES:
+            self._examples[k] = (*self._examples[k], shown)
 
     def _unread(self, table: TableRows) -> list[Notice]:
         notices = list[Notice]()
         for column, row, text in unread_values(table):
-            if self._tells("unread-value", column.name):
+            if self._is_new("unread-value", column.name):
                 message = (
                     f"{_quoted(column)} is a {column.reading.kind}; sample "
                     f"{self.rows + row + 1} has {text!r}, which is missing there and learned by "
@@ -299,22 +293,22 @@ class ColumnFacts:
                 notices.append(Notice("unread-value", column.name, message))
         return notices
 
-    def _tells(self, slug: str, column: str) -> bool:
-        """Return whether a notice is new; it is given once."""
-        new = (slug, column) not in self._told
-        self._told.add((slug, column))
+    def _is_new(self, slug: str, column: str) -> bool:
+        """Return whether a notice was not given before; it is given now."""
+        new = (slug, column) not in self._notices_given
+        self._notices_given.add((slug, column))
         return new
 
     def view(self) -> FactsView:
         """Return an immutable copy."""
-        arrays = self._missing.copy(), self._low, self._high, self._filled.copy()
-        return FactsView(self.rows, *arrays, tuple(self._examples), self._revised.copy())
+        arrays = self._missing, self._low, self._high, self._filled
+        return FactsView(self.rows, *(array.copy() for array in arrays), tuple(self._examples), self._revised.copy())
 
     def plain(self) -> dict[str, Any]:
         """Return the state without arrays, as plain data."""
         read = [[list(h) if isinstance(h, tuple) else h for h in how] for how in self._read]
-        told = sorted([slug, column or ""] for slug, column in self._told)
-        return {"rows": self.rows, "examples": self._examples, "read": read, "told": told}
+        given = sorted([slug, column or ""] for slug, column in self._notices_given)
+        return {"rows": self.rows, "examples": self._examples, "read": read, "told": given}
 
     def arrays(self) -> dict[str, NDArray[Any]]:
         """Return the arrays of the state."""
@@ -334,7 +328,7 @@ class ColumnFacts:
         self._read = tuple(
             tuple(tuple(h) if isinstance(h, list) else h for h in how) for how in plain["read"]
         )
-        self._told = {(slug, column or None) for slug, column in plain["told"]}
+        self._notices_given = {(slug, column or None) for slug, column in plain["told"]}
         names = ("columns_missing", "columns_low", "columns_high")
         self._missing, self._low, self._high = (np.array(arrays[n], np.float64) for n in names)
         bits = np.unpackbits(np.array(arrays["columns_bits"], np.uint8), axis=1)
@@ -348,6 +342,45 @@ class ColumnFacts:
             raise ValueError("the saved facts are of other columns")
         self._filled = np.zeros(d, np.int64)
         self._filled[: len(self._bits)] = self._bits.sum(axis=1)
+
+
+@compiled
+def _include(
+    numbers: Float64Array,
+    is_number: NDArray[np.bool_],
+    present: NDArray[np.bool_],
+    missing: Float64Array,
+    low: Float64Array,
+    high: Float64Array,
+) -> None:
+    """Count missing values, and widen the ranges of numbers, by rows (n, d)."""
+    for j in range(numbers.shape[1]):
+        for i in range(numbers.shape[0]):
+            missing[j] += 0.0 if present[i, j] else 1.0
+            if is_number[i, j]:
+                low[j] = smaller(low[j], numbers[i, j])
+                high[j] = larger(high[j], numbers[i, j])
+
+
+@compiled
+def _set_bits(
+    codes: Float64Array,
+    given: NDArray[np.bool_],
+    bits: NDArray[np.bool_],
+    filled: NDArray[np.int64],
+) -> None:
+    """Set the bits of values (n, d), and count those that were not set before.
+
+    given: which values are not missing.
+    bits: (d, BITS).
+    filled: (at least d,) number of bits set in each column.
+    """
+    for j in range(codes.shape[1]):
+        for i in range(codes.shape[0]):
+            if given[i, j]:
+                bit = np.int64(codes[i, j] * (BITS / LARGEST_CODE)) % BITS
+                filled[j] += 0 if bits[j, bit] else 1
+                bits[j, bit] = True
 
 
 def unread_values(table: TableRows) -> Iterator[tuple[Column, int, str]]:
@@ -366,6 +399,14 @@ def unread_values(table: TableRows) -> Iterator[tuple[Column, int, str]]:
 def _first(cells: Cells, rows: int) -> Cells:
     """Return at most the first `rows` rows, so that results do not depend on blocks."""
     return cells if len(cells.numbers) <= rows else cells.rows(0, rows)
+
+
+def _shown(cells: Cells, i: int, j: int) -> str | None:
+    """Return the value in row i and column j as an example; None if it is missing."""
+    place, number = int(cells.text[i, j]), float(cells.numbers[i, j])
+    if place != NO_TEXT:
+        return _shortened(cells.texts[place])
+    return None if math.isnan(number) else _shortened(text_of(number))
 
 
 def _shortened(text: str) -> str:

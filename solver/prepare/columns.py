@@ -9,13 +9,14 @@ which never changes, however many categories come.
 """
 
 from collections.abc import Mapping, Sequence
-from itertools import groupby
+from functools import lru_cache
 from typing import Any, Literal, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
 from wolfstream.solver.arrays import Float64Array
+from wolfstream.solver.compiled import compiled, inner, larger
 from wolfstream.solver.prepare.bends import bent
 from wolfstream.solver.prepare.scale import (
     COMPRESSED,
@@ -52,6 +53,11 @@ class Layout(NamedTuple):
     bends: tuple[tuple[int, float], ...] = ()
 
     @property
+    def plain(self) -> bool:
+        """Whether there are only numbers that are learned as they come."""
+        return not (self.categories or self.indicators or self.since or self.bends)
+
+    @property
     def width(self) -> int:
         """The number of prepared columns."""
         return len(self.numbers) + sum(self.slots) + len(self.indicators)
@@ -69,9 +75,10 @@ def layout_of(kinds: Sequence[Kind], *, indicators: bool = False) -> Layout:
     return Layout(numbers, categories, slots, tuple(range(len(kinds))) if indicators else ())
 
 
+@inner
 def own_codes(slots: int) -> int:
     """Return how many codes of a category with `slots` slots have a slot of their own."""
-    return slots - max(1, slots // 4)
+    return slots - larger(1, slots // 4)
 
 
 class PreparationView(NamedTuple):
@@ -84,11 +91,9 @@ class PreparationView(NamedTuple):
     def numbers(self, X: Float64Array) -> Float64Array:
         """Return rows X (n, d) as columns (n, width) before scaling, each as if it came next."""
         rows = encoded(self.layout, X)
-        if not self.layout.since:
-            return rows
-        since = list(self.layout.since)
-        rows = rows.copy()
-        rows[:, since] = log_size(rows[:, since] - self.before)
+        if self.layout.since:
+            since = list(self.layout.since)
+            rows[:, since] = log_size(rows[:, since] - self.before)
         return rows
 
 
@@ -113,17 +118,16 @@ class Preparation:
         """
         rows = encoded(self.layout, X)
         if self.layout.since:
-            rows = self._with_times_since(rows.copy())
+            self._put_times_since(rows)
         return standardise(self.moments, rows, COMPRESSED, self.differences)
 
-    def _with_times_since(self, rows: Float64Array) -> Float64Array:
+    def _put_times_since(self, rows: Float64Array) -> None:
         """Replace times by the seconds since the last row that had one."""
         for k, j in enumerate(self.layout.since):
             seconds = np.concatenate([self.before[k : k + 1], rows[:, j]])
             last = np.maximum.accumulate(np.where(np.isnan(seconds), 0, np.arange(len(seconds))))
             rows[:, j] = log_size(seconds[1:] - seconds[last[:-1]])
             self.before[k] = seconds[last[-1]]
-        return rows
 
     def view(self) -> PreparationView:
         """Return an immutable view."""
@@ -161,44 +165,80 @@ def log_size(seconds: Float64Array) -> Float64Array:
 
 
 def encoded(layout: Layout, X: Float64Array) -> Float64Array:
-    """Return rows X (n, d) as columns (n, width) before scaling, NaN where a value is missing."""
-    rows = _expanded(layout, X)
-    if not layout.bends:
-        return rows
-    columns, bends = (list(each) for each in zip(*layout.bends, strict=True))
-    rows = rows.copy()
-    rows[:, columns] = bent(rows[:, columns], np.array(bends))
-    return rows
+    """Return rows X (n, d) as columns (n, width) before scaling, NaN where a value is missing.
 
-
-def _expanded(layout: Layout, X: Float64Array) -> Float64Array:
-    """Return numbers as they are, and each category as its slots."""
-    if len(layout.numbers) == layout.width == X.shape[1]:
-        return np.ascontiguousarray(X)  # numbers alone are in their order
-    parts = [X[:, list(layout.numbers)]]
-    categories = zip(layout.categories, layout.slots, strict=True)
-    for slots, alike in groupby(categories, key=lambda category: category[1]):
-        parts.append(_one_hot(X[:, [j for j, _ in alike]], slots))
-    if layout.indicators:
-        parts.append(np.isnan(X[:, list(layout.indicators)]).astype(np.float64))
-    # Rows must be contiguous: sums over columns of another memory order are rounded differently.
-    return np.ascontiguousarray(np.concatenate(parts, axis=1))
-
-
-def _one_hot(codes: Float64Array, slots: int) -> Float64Array:
-    """Return codes (n, k) as slots (n, k slots).
+    It is X itself if the rows have only numbers that are learned as they come.
 
     Raises ValueError for a number that is no code.
     """
-    missing = np.isnan(codes)
-    code = np.where(missing, 0.0, codes)
-    if np.any((code < 0.0) | (code > LARGEST_CODE) | (code != np.floor(code))):
+    X = np.ascontiguousarray(X)
+    if layout.plain and len(layout.numbers) == X.shape[1]:
+        return X
+    # Rows must be contiguous: sums over columns of another memory order are rounded differently.
+    rows, indices = np.zeros((len(X), layout.width)), _indices(layout)
+    if not _write(X, np.isnan(X), *indices[:4], rows):
         raise ValueError("a category's code must be one of 0, 1, 2, ...")
-    number, own = code.astype(np.int64), own_codes(slots)
+    if layout.bends:
+        rows[:, indices.bent] = bent(rows[:, indices.bent], indices.bends)
+    return rows
+
+
+class _Indices(NamedTuple):
+    """The columns of a layout for compiled code."""
+
+    numbers: NDArray[np.int64]
+    categories: NDArray[np.int64]
+    slots: NDArray[np.int64]  # of each category
+    indicators: NDArray[np.int64]
+    bent: NDArray[np.int64]  # in the columns before scaling
+    bends: Float64Array
+
+
+@lru_cache(64)
+def _indices(layout: Layout) -> _Indices:
+    each = layout.numbers, layout.categories, layout.slots, layout.indicators
+    columns = [np.array(one, np.int64) for one in (*each, [j for j, _ in layout.bends])]
+    return _Indices(*columns, np.array([bend for _, bend in layout.bends]))
+
+
+@compiled
+def _write(
+    X: Float64Array,
+    missing: NDArray[np.bool_],
+    numbers: NDArray[np.int64],
+    categories: NDArray[np.int64],
+    slots: NDArray[np.int64],
+    indicators: NDArray[np.int64],
+    rows: Float64Array,
+) -> bool:
+    """Write rows X (n, d) as columns; return whether all codes are codes. rows: zeros."""
+    for i in range(len(X)):
+        at = 0
+        for j in numbers:
+            rows[i, at] = X[i, j]
+            at += 1
+        for k in range(len(categories)):
+            j, width = categories[k], slots[k]
+            if missing[i, j]:
+                rows[i, at : at + width] = np.nan
+            else:
+                code = X[i, j]
+                if code < 0.0 or code > LARGEST_CODE or code != np.floor(code):
+                    return False
+                rows[i, at + _slot_of(np.int64(code), width)] = 1.0
+            at += width
+        for j in indicators:
+            rows[i, at] = 1.0 if missing[i, j] else 0.0
+            at += 1
+    return True
+
+
+@inner
+def _slot_of(code: int, slots: int) -> int:
+    """Return the slot of a code: its own, or one of the last quarter, which others share."""
+    own = own_codes(slots)
+    if code < own:
+        return code
     # Multiplicative hashing (Knuth): the upper bits of a product with 2^64 / golden ratio.
-    product = number.astype(np.uint64) * np.uint64(0x9E3779B97F4A7C15)
-    shared = own + ((product >> np.uint64(32)) % np.uint64(slots - own)).astype(np.int64)
-    slot = np.where(number < own, number, shared)
-    columns: Float64Array = (slot[:, :, None] == np.arange(slots)).astype(np.float64)
-    columns[missing] = np.nan
-    return columns.reshape(len(codes), codes.shape[1] * slots)
+    product = np.uint64(code) * np.uint64(0x9E3779B97F4A7C15)
+    return own + np.int64((product >> np.uint64(32)) % np.uint64(slots - own))

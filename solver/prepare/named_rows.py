@@ -118,6 +118,11 @@ def cells(rows: Rows) -> Cells:
     if not isinstance(rows, NamedRows):
         return cells_of_numbers(None, rows)
     shape = len(rows.lengths), len(rows.names)
+    if _are_whole(rows):
+        numbers = rows.value.reshape(shape)
+        text = rows.text.reshape(shape) if len(rows.texts) else np.full(shape, NO_TEXT, np.int32)
+        given = np.ones(shape, np.bool_)
+        return Cells(tuple(rows.names), numbers, tuple(rows.texts), text, given, whole=False)
     row = np.repeat(np.arange(shape[0]), rows.lengths)
     numbers, text = np.full(shape, np.nan), np.full(shape, NO_TEXT, np.int32)
     given = np.zeros(shape, np.bool_)
@@ -125,6 +130,14 @@ def cells(rows: Rows) -> Cells:
     if len(rows.texts):
         text[row, rows.place] = rows.text
     return Cells(tuple(rows.names), numbers, tuple(rows.texts), text, given, whole=False)
+
+
+def _are_whole(rows: NamedRows) -> bool:
+    """Return whether each row has all names, in order."""
+    n, width = len(rows.lengths), len(rows.names)
+    if len(rows.place) != n * width:
+        return False
+    return bool((rows.place.reshape(n, width) == np.arange(width)).all())
 
 
 def table_of(names: Sequence[str] | None, rows: Float64Array | Sequence[Sequence[Any]]) -> Cells:
@@ -166,8 +179,12 @@ def with_own_texts(rows: Rows) -> Rows:
     """Return rows with only their own texts, in the order of their first appearance."""
     if isinstance(rows, np.ndarray) or not len(rows.texts):
         return rows
+    is_text = rows.text != NO_TEXT
+    texts, indices = _in_order(rows.texts, rows.text[is_text])
+    if texts is rows.texts:
+        return rows
     text = rows.text.copy()
-    texts, text[text != NO_TEXT] = _in_order(rows.texts, text[text != NO_TEXT])
+    text[is_text] = indices
     if isinstance(rows, Cells):
         return rows._replace(texts=tuple(texts), text=text)
     return rows._replace(texts=texts, text=text)
@@ -218,6 +235,8 @@ def joined(parts: Sequence[Rows]) -> Rows:
 
 
 def _joined_named(parts: Sequence[NamedRows]) -> NamedRows:
+    if len(parts) == 1:
+        return parts[0]
     table = NameTable(chain.from_iterable(part.names for part in parts))
     texts = NameTable(chain.from_iterable(part.texts for part in parts))
     text = [

@@ -7,7 +7,7 @@ has no column for, such as a text in a column of numbers or a name that came lat
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from itertools import chain, groupby
 from math import isnan, log1p, nan
-from operator import attrgetter
+from operator import attrgetter, itemgetter
 from typing import Protocol
 
 import numpy as np
@@ -31,9 +31,6 @@ from wolfstream.solver.prepare.kinds.words import (
     column_key,
     words_of,
 )
-
-# Up to this many texts in a column are read one by one.
-_FEW = 4
 
 
 def number_of(text: str) -> float | None:
@@ -68,28 +65,27 @@ def read(columns: Sequence[ReadColumn], cells: Cells, places: Sequence[int | Non
     if not cells.texts and all(column.reading.plain for column in columns):
         return cells
     numbers, text = cells.numbers.copy(), cells.text.copy()
-    has_numbers: list[bool] = np.any(~np.isnan(numbers), axis=0).tolist()
-    n_texts: list[int] = np.not_equal(text, NO_TEXT).sum(axis=0).tolist()
-    for column, j in zip(columns, places, strict=True):
-        if j is None:
-            continue
-        reading = column.reading
-        if has_numbers[j] and not reading.plain:
-            is_number = ~np.isnan(numbers[:, j])
-            numbers[is_number, j] = [_number(reading, x) for x in numbers[is_number, j].tolist()]
-        if not n_texts[j]:
-            continue
-        rows = np.flatnonzero(text[:, j] != NO_TEXT)
-        if n_texts[j] <= _FEW:
-            for i in rows.tolist():
-                numbers[i, j], stays = _value(reading, cells.texts[text[i, j]])
-                if not stays:
-                    text[i, j] = NO_TEXT
-            continue
-        indices: list[int] = text[rows, j].tolist()
-        values = {index: _value(reading, cells.texts[index]) for index in dict.fromkeys(indices)}
-        numbers[rows, j] = [values[index][0] for index in indices]
-        text[rows, j] = [index if values[index][1] else NO_TEXT for index in indices]
+    readings = {
+        j: column.reading for column, j in zip(columns, places, strict=True) if j is not None
+    }
+    changing = [j for j, reading in readings.items() if not reading.plain]
+    for j in changing if not np.isnan(numbers[:, changing]).all() else ():
+        is_number = ~np.isnan(numbers[:, j])
+        numbers[is_number, j] = [_number(readings[j], x) for x in numbers[is_number, j].tolist()]
+    of_column, of_row = np.nonzero(text.T != NO_TEXT)
+    given = zip(of_column.tolist(), text[of_row, of_column].tolist(), strict=True)
+    values, kept = list[float](), list[int]()
+    for j, same_column in groupby(given, itemgetter(0)):
+        reading, known = readings.get(j), dict[int, tuple[float, bool]]()
+        for _, index in same_column:
+            if reading is None:
+                known[index] = nan, True
+            elif index not in known:
+                known[index] = _value(reading, cells.texts[index])
+            value, stays = known[index]
+            values.append(value)
+            kept.append(index if stays else NO_TEXT)
+    numbers[of_row, of_column], text[of_row, of_column] = values, kept
     return cells._replace(numbers=numbers, text=text)
 
 

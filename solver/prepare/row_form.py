@@ -33,7 +33,7 @@ from wolfstream.solver.prepare.schema import (
     layout,
     settled_numbers,
 )
-from wolfstream.solver.prepare.settling import extended, taken
+from wolfstream.solver.prepare.settling import schema_after_first, table_after
 from wolfstream.solver.prepare.table_rows import TableRows, check, encode, encoded_words
 
 # A missing number becomes the mean of its column; "indicator" adds a column that is 1 then.
@@ -198,7 +198,7 @@ class RowForm(NamedTuple):
 
     def taken(self, rows: Rows | TableRows) -> tuple["RowForm", TableRows]:
         """Return the form after more rows of a settled table, and the rows by it. Raises Misfit."""
-        table = taken(self.table(rows))
+        table = table_after(self.table(rows))
         form = self if table.schema is self.schema else self._replace(schema=table.schema)
         return form, table
 
@@ -273,8 +273,7 @@ class RowForm(NamedTuple):
         """
         if self.schema is None or not isinstance(rows, NamedRows):
             return cells(rows)
-        known = {*self.schema.names, *self.schema.late}
-        new = [name for name in rows.names if name not in known]
+        new = self.schema.unknown(rows.names)
         if not new:
             return cells(rows)
         if not self.schema.open:
@@ -309,7 +308,7 @@ class RowForm(NamedTuple):
             else:  # with all names of the row, of which each may become a column
                 table = cells(with_own_words(part))
             try:
-                wider = extended(schema, table)
+                wider = schema_after_first(schema, table)
             except Misfit as misfit:
                 raise misfit.moved(i) from None
             if wider is None:
@@ -377,7 +376,7 @@ def _refused(schema: Schema, rows: NamedRows) -> Cells:
 
     The check comes before memory for all names of a request is reserved.
     """
-    known = frozenset(schema.names)
+    known = schema.columns.name_set
     unknown = [k for k, name in enumerate(rows.names) if name not in known]
     has = np.isin(rows.place, unknown)
     if has.any():

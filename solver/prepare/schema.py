@@ -141,6 +141,19 @@ class Column(NamedTuple):
         return MOMENT_COLUMNS if self.moment else self.numeric + self.within
 
 
+class Encoding(NamedTuple):
+    """Where the columns of a table are in encoded rows.
+
+    Of the last three, each pair is the index of a column and its first place.
+    """
+
+    amounts: NDArray[np.int64]  # indices of the columns of numbers that are no times
+    amounts_at: NDArray[np.int64]  # their places
+    moments: list[tuple[int, int]]  # columns of times
+    within: list[tuple[int, int]]  # those with columns for words, and for numbers within texts
+    texts: list[tuple[int, int]]  # those with codes
+
+
 class Columns(tuple[Column, ...]):
     """The columns of a table, and cached properties of them."""
 
@@ -152,6 +165,11 @@ class Columns(tuple[Column, ...]):
     def names(self) -> tuple[str, ...]:
         """The names of the columns."""
         return tuple(column.name for column in self)
+
+    @cached_property
+    def name_set(self) -> frozenset[str]:
+        """The names of the columns, without order."""
+        return frozenset(self.names)
 
     @cached_property
     def like_times(self) -> frozenset[str]:
@@ -224,6 +242,19 @@ class Columns(tuple[Column, ...]):
         return _layout(self)
 
     @cached_property
+    def encoding(self) -> Encoding:
+        """Where the columns are in encoded rows."""
+        used = [(k, column) for k, column in enumerate(self) if column.used]
+        each = [(k, c, at) for (k, c), at in zip(used, self.beginnings, strict=True)]
+        amounts = [(k, at) for k, c, at in each if c.numeric and not c.moment]
+        return Encoding(
+            *np.array(amounts, np.int64).reshape(-1, 2).T,
+            [(k, at) for k, c, at in each if c.moment],
+            [(k, at + c.numeric) for k, c, at in each if c.within],
+            [(k, at + c.n_numbers) for k, c, at in each if c.slots],
+        )
+
+    @cached_property
     def beginnings(self) -> tuple[int, ...]:
         """The first column of encoded rows of each column that is learned."""
         widths = [c.n_numbers + (c.slots > 0) for c in self if c.used]
@@ -277,6 +308,12 @@ class Schema(NamedTuple):
     def wordy(self) -> bool:
         """Whether words of rows are learned."""
         return self.spilled or bool(self.late) or self.columns.wordy
+
+    def unknown(self, names: Iterable[str]) -> list[str]:
+        """Return the names that neither a column has nor came late."""
+        new = [name for name in names if name not in self.columns.name_set]
+        late = frozenset(self.late) if new else ()
+        return [name for name in new if name not in late]
 
     def plain(self) -> dict[str, Any]:
         """Return plain data for `schema_from_plain`, without the first rows."""
@@ -389,9 +426,8 @@ def places_of(schema: Schema, cells: Cells) -> list[int | None]:
         return list(range(width))
     index: dict[str, int | None] = {name: j for j, name in enumerate(cells.names)}
     if not schema.open:
-        known_names = frozenset(known)
         for name, j in index.items():
-            if name not in known_names and cells.given[:, j].any():
+            if name not in schema.columns.name_set and cells.given[:, j].any():
                 raise Misfit(int(np.argmax(cells.given[:, j])), name, UNKNOWN_NAME, known)
     return [index.get(name) for name in known]
 

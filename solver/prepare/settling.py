@@ -54,21 +54,21 @@ _BESIDE = (
 )
 
 
-def extended(schema: Schema, cells: Cells) -> Schema | None:
+def schema_after_first(schema: Schema, cells: Cells) -> Schema | None:
     """Return the schema after more rows; None if they show that rows are sparse. Raises Misfit."""
     i, rows = 0, len(cells.numbers)
     try:
         while i < rows and not schema.settled:
-            wider = _with_row(schema, cells.rows(i, i + 1))
+            wider = _after_row(schema, cells.rows(i, i + 1))
             if wider is None:
                 return None
             schema, i = wider, i + 1
-        return taken(TableRows(schema, cells.rows(i, rows))).schema if i < rows else schema
+        return table_after(TableRows(schema, cells.rows(i, rows))).schema if i < rows else schema
     except Misfit as misfit:
         raise misfit.moved(i) from None
 
 
-def taken(table: TableRows) -> TableRows:
+def table_after(table: TableRows) -> TableRows:
     """Return rows of a settled table by the schema after them. Raises Misfit."""
     check(table)
     schema, changes = _with_texts(table), dict[int, int]()
@@ -81,12 +81,12 @@ def taken(table: TableRows) -> TableRows:
     return table.by(_with_late(schema, table.cells), changes)
 
 
-def _with_row(schema: Schema, row: Cells) -> Schema | None:
+def _after_row(schema: Schema, row: Cells) -> Schema | None:
     """Return the schema after one more of the first rows. Raises Misfit."""
     before = schema.columns
     if row.names is not None and schema.named and not _has_all_names(schema, row):
         given = [name for name, has in zip(row.names, row.given[0], strict=True) if has]
-        columns = _widened(schema, given, row)
+        columns = _with_new_names(schema, given, row)
         if columns is None:
             return None
         schema = schema._replace(columns=columns)
@@ -97,9 +97,9 @@ def _with_row(schema: Schema, row: Cells) -> Schema | None:
         schema = schema._replace(columns=columns, named=False)
     head = FirstRows((*schema.head.rows, row))
     schema = schema._replace(samples=schema.samples + 1)
-    columns = _judged(schema, head) or _seen(schema, row)
+    columns = _judged_again(schema, head) or _columns_after(schema, row)
     if columns is not before:
-        columns = _bounded(columns)
+        columns = _with_slots(columns)
     return schema._replace(columns=columns, head=FirstRows() if schema.settled else head)
 
 
@@ -108,7 +108,7 @@ def _has_all_names(schema: Schema, row: Cells) -> bool:
     return row.whole and row.names == schema.names and bool(row.given.all())
 
 
-def _judged(schema: Schema, head: FirstRows) -> Columns | None:
+def _judged_again(schema: Schema, head: FirstRows) -> Columns | None:
     """Return the columns judged by all rows so far; None if nothing changes or it is not the time.
 
     Columns whose values are read as before keep their texts.
@@ -130,10 +130,10 @@ def _judged(schema: Schema, head: FirstRows) -> Columns | None:
             column if column.reading == reading else column._replace(reading=reading)
             for column, reading in pairs
         )
-        return _seen(schema._replace(columns=columns), head.rows[-1])
+        return _columns_after(schema._replace(columns=columns), head.rows[-1])
     columns = Columns(Column(column.name, reading=reading) for column, reading in pairs)
     for row in head.rows:
-        columns = _seen(schema._replace(columns=columns), row)
+        columns = _columns_after(schema._replace(columns=columns), row)
     return columns
 
 
@@ -153,7 +153,7 @@ def _few_within(judged: list[Reading]) -> list[Reading]:
     return judged
 
 
-def _widened(schema: Schema, given: list[str], row: Cells) -> Columns | None:
+def _with_new_names(schema: Schema, given: list[str], row: Cells) -> Columns | None:
     """Return the columns and those that a row adds; None if rows are sparse. Raises Misfit."""
     known = schema.names
     known_names = frozenset(known)
@@ -192,7 +192,7 @@ def _are_indices(names: list[str]) -> bool:
     return all(name.isdecimal() for name in names)
 
 
-def _seen(schema: Schema, row: Cells) -> Columns:
+def _columns_after(schema: Schema, row: Cells) -> Columns:
     """Return the columns after one more of the first rows. Raises Misfit.
 
     A column that does not change is the same object, as most are.
@@ -224,7 +224,7 @@ def _with_text(column: Column, text: str, slots: int) -> Column:
     return column._replace(texts=(*column.texts, text))
 
 
-def _bounded(columns: Columns) -> Columns:
+def _with_slots(columns: Columns) -> Columns:
     """Return the columns with slots for their texts, if possible MOST_SLOTS_IN_ALL in all."""
     slots = [_SLOTS[len(column.texts)] for column in columns]
     excess, size = sum(slots) - MOST_SLOTS_IN_ALL, MOST_SLOTS

@@ -6,7 +6,7 @@ numbers cannot read, and other values in a column that was of categories.
 
 from collections.abc import Mapping, Sequence
 from functools import cached_property, lru_cache
-from typing import NamedTuple
+from math import nan
 
 import numpy as np
 from numpy.typing import NDArray
@@ -118,20 +118,20 @@ def encode(table: TableRows) -> Float64Array:
     places = table.places[: len(columns)]
     if table.plain:
         return in_order(table.cells.numbers, places, np.nan)
-    n, layout = len(table.cells.numbers), columns.layout
-    X, codes = np.empty((n, len(layout.numbers) + len(layout.categories))), _text_codes(table.read)
-    used = [(c, j) for c, j in zip(columns, places, strict=True) if c.used]
-    seconds = dict[str, Float64Array]()
-    for (column, j), at in zip(used, columns.beginnings, strict=True):
-        own = X[:, at : at + column.n_numbers + (column.slots > 0)]
-        if j is None:
-            own.fill(np.nan)
-        else:
-            _encode_column(column, table, j, codes, own)
-        if column.moment:
-            seconds[column.name] = own[:, MOMENT_COLUMNS - 1]
+    layout, encoding = columns.layout, columns.encoding
+    numbers = in_order(table.read.numbers, places, np.nan)
+    X = np.empty((len(numbers), len(layout.numbers) + len(layout.categories)))
+    X[:, encoding.amounts_at] = numbers[:, encoding.amounts]
+    for k, at in encoding.moments:
+        X[:, at : at + MOMENT_COLUMNS] = moment_columns(numbers[:, k])
+    for k, at in encoding.within:
+        reading = columns[k].reading
+        X[:, at : at + columns[k].within] = within_texts(reading, table.cells, places[k])
+    for k, at in encoding.texts:
+        X[:, at] = _codes(columns[k], table.read, places[k])
+    seconds = {columns[k].name: at + MOMENT_COLUMNS - 1 for k, at in encoding.moments}
     for k, (first, second) in enumerate(reversed(columns.paired_moments), 1):
-        X[:, -k] = seconds[first.name] - seconds[second.name]
+        X[:, -k] = X[:, seconds[first.name]] - X[:, seconds[second.name]]
     return X
 
 
@@ -209,54 +209,30 @@ def uncategorised(column: Column, cells: Cells, j: int) -> NDArray[np.bool_]:
     return others
 
 
-class _TextCodes(NamedTuple):
-    """Codes of texts without codes of their own."""
+def _codes(column: Column, cells: Cells, j: int | None) -> list[float]:
+    """Return the codes (n,) of the texts in column j of read cells, NaN where one is missing.
 
-    codes: Float64Array  # (texts + 1,) of each text, then NaN for no text
-    index_of: Mapping[str, int]  # text -> index
-
-
-def _text_codes(cells: Cells) -> _TextCodes:
-    """Return the codes of the texts that remain in cells after reading."""
-    codes = np.full(len(cells.texts) + 1, np.nan)
-    if cells.texts:
-        for index in set(cells.text.ravel().tolist()):
-            if index != NO_TEXT:
-                codes[index] = code_of(cells.texts[index])
-    return _TextCodes(codes, {text: index for index, text in enumerate(cells.texts)})
-
-
-def _encode_column(
-    column: Column, table: TableRows, j: int, codes: _TextCodes, X: Float64Array
-) -> None:
-    """Write the cells' column j as numbers and codes to X (n, its columns)."""
-    numbers = table.read.numbers[:, j]
-    if column.moment:
-        X[:, :MOMENT_COLUMNS] = moment_columns(numbers)
-    elif column.numeric:
-        X[:, 0] = numbers
-    if column.within:
-        X[:, column.numeric : column.n_numbers] = within_texts(column.reading, table.cells, j)
-    if column.slots:
-        X[:, -1] = _codes(column, table.read, j, codes)
-
-
-def _codes(column: Column, cells: Cells, j: int, text_codes: _TextCodes) -> Float64Array:
-    """Return the codes (n,) of the texts in column j of read cells, NaN where one is missing."""
-    codes, index_of = text_codes
-    own_codes = _own_codes(column.texts)
-    texts = own_codes.keys() & index_of.keys()
-    indices = [index_of[text] for text in texts]
-    shared = codes[indices]
-    codes[indices] = [own_codes[text] for text in texts]
-    column_codes = codes[cells.text[:, j]]
-    codes[indices] = shared
+    A number in a column of texts alone is one of them.
+    """
+    if j is None:
+        return [nan] * len(cells.text)
+    own_codes, indices = _own_codes(column.texts), cells.text[:, j].tolist()
+    code = {
+        index: _code(own_codes, cells.texts[index])
+        for index in dict.fromkeys(indices)
+        if index != NO_TEXT
+    }
+    codes = [code.get(index, nan) for index in indices]
     if not column.number and not column.moment:
-        numbers = cells.numbers[:, j]
-        for i in np.flatnonzero(~np.isnan(numbers)):
-            text = text_of(float(numbers[i]))
-            column_codes[i] = own_codes.get(text, code_of(text))
-    return column_codes
+        for i, number in enumerate(cells.numbers[:, j].tolist()):
+            if number == number:
+                codes[i] = _code(own_codes, text_of(number))
+    return codes
+
+
+def _code(own_codes: Mapping[str, float], text: str) -> float:
+    code = own_codes.get(text)
+    return code_of(text) if code is None else code
 
 
 @lru_cache(1024)

@@ -10,10 +10,10 @@ from wolfstream.solver.adaptive.gradients import Gradient
 from wolfstream.solver.arrays import Float64Array
 from wolfstream.solver.asset.features import takes_sparse
 from wolfstream.solver.asset.fourier import FourierMap
-from wolfstream.solver.asset.gradients import score_gradient as asset_gradient
 from wolfstream.solver.asset.learner import Asset
 from wolfstream.solver.asset.view import AssetView
 from wolfstream.solver.asset.view import predict as predict_asset
+from wolfstream.solver.asset.view import score_gradient as asset_gradient
 from wolfstream.solver.kernels.functions import Kernel
 from wolfstream.solver.rows.matrix import Matrix, SparseRows, first_features
 from wolfstream.solver.stream.parameters import AssetParameters, SetParameters, Task

@@ -20,7 +20,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from wolfstream.solver.arrays import Float64Array
-from wolfstream.solver.compiled import compiled, inner
+from wolfstream.solver.compiled import inner
 from wolfstream.solver.trees.binning import BINS
 
 LEAVES = 32
@@ -66,13 +66,6 @@ class TreeWork(NamedTuple):
     total: Float64Array  # (c,)
     rank: Float64Array  # (BINS,)
     bin: NDArray[np.int64]  # (BINS,)
-
-
-def new_tree() -> Tree:
-    """Return an empty tree."""
-    return Tree(
-        np.zeros(NODES, np.int32), np.zeros(NODES, np.uint64), np.zeros((NODES, 2), np.int8)
-    )
 
 
 def tree_work(n: int, d: int, channels: int) -> TreeWork:
@@ -368,16 +361,3 @@ def leaf_of(
     while q >= 0:
         q = int(child[q, int((right[q] >> np.uint64(bins[feature[q]])) & np.uint64(1))])
     return ~q
-
-
-@compiled
-def grow_one(
-    rows: NDArray[np.uint8],
-    categories: NDArray[np.bool_],
-    words: Words,
-    order: NDArray[np.int32],
-    work: TreeWork,
-    tree: Tree,
-) -> None:
-    """Call `grow` from Python."""
-    grow(rows, categories, words, order, work, tree)

@@ -5,7 +5,7 @@ classes, and pairs whose squares have outgrown their bound, read one matrix of a
 of its rows; they continue to until the set is restored.
 """
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -13,21 +13,146 @@ from numpy.typing import NDArray
 
 from wolfstream.solver.arrays import Float64Array, FloatArray
 from wolfstream.solver.kernels.functions import Kernel
+from wolfstream.solver.kernels.precision import Precision, least_ridge, precision_for
+from wolfstream.solver.rows.sample_weights import as_numbers
 from wolfstream.solver.simplex.pairs import pair_classes
+from wolfstream.solver.simplex.problem import Problem, empty_problem
 from wolfstream.solver.simplex.problem_arrays import problems_from_arrays
 from wolfstream.solver.working_set.all_pairs import Block, Rules, Traces
 from wolfstream.solver.working_set.blocks import BLOCK_ROWS
-from wolfstream.solver.working_set.hessian import Ridge
+from wolfstream.solver.working_set.hessian import Ridge, refresh
 from wolfstream.solver.working_set.intake import IncomingBlock
 from wolfstream.solver.working_set.pair_problems import PairProblems, enter_slots
 from wolfstream.solver.working_set.pair_values import OwnSquares, PairValues, SharedValues
-from wolfstream.solver.working_set.problems import adopted_problem, positions, problems_of_class
-from wolfstream.solver.working_set.ridges import Ridges
 from wolfstream.solver.working_set.rounding import hidden_by_rounding
 from wolfstream.solver.working_set.sfw import Scratch
 from wolfstream.solver.working_set.squares import SPARE_FACTOR, squares_bytes
 from wolfstream.solver.working_set.store import Bounds, SampleStore
 from wolfstream.solver.working_set.sweep import STRETCH
+
+
+class Ridges:
+    """1/(2 C w) on the diagonal of A, for the samples of each class (`hessian.Ridge`).
+
+    C: the cost, > 0.
+    class_weight: weights > 0 by class number, to which those of new classes may be appended;
+        further classes have weight 1.
+
+    Raises ValueError for weights that are not above zero.
+    """
+
+    def __init__(self, C: float, class_weight: Sequence[float] | None = None) -> None:
+        self.C = C
+        self.class_weight = [] if class_weight is None else [float(w) for w in class_weight]
+        if not all(weight > 0.0 for weight in self.class_weight):
+            raise ValueError("class weights must be greater than zero")
+
+    def precision(self, kernel: Kernel, largest_weight: float = 1.0) -> Precision:
+        """Return the precision for the smallest ridge that a sample can have.
+
+        largest_weight: the largest weight that a sample may have.
+        """
+        heaviest = max([1.0, largest_weight, *self.class_weight])
+        return precision_for(kernel, 0.5 / (self.C * heaviest))
+
+    def class_ridge(self, code: int) -> float:
+        """Return 1/(2 C w) for samples of a class."""
+        weight = self.class_weight[code] if code < len(self.class_weight) else 1.0
+        return 0.5 / (self.C * weight)
+
+    def class_ridges(self, count: int) -> Float64Array:
+        """Return the ridges of the first classes, (count,)."""
+        return np.array([self.class_ridge(code) for code in range(count)])
+
+    def pair_ridge(self, a: int, b: int) -> Ridge:
+        """Return the ridges of a pair of classes."""
+        return Ridge(self.class_ridge(a), self.class_ridge(b))
+
+    def inverse_weights(
+        self, codes: NDArray[np.int64], weight: Float64Array | None, precision: Precision
+    ) -> Float64Array:
+        """Return 1 / weight, (n,), raised where the ridge would be too small for the precision.
+
+        codes: (n,) int64 class numbers.
+        weight: (n,) sample weights > 0; None if all are 1.
+        """
+        if weight is None:
+            return as_numbers(None, len(codes))
+        bound = least_ridge(precision) / self.class_ridges(int(codes.max(initial=0)) + 1)[codes]
+        return np.maximum(1.0 / weight, np.minimum(bound, 1.0))
+
+
+_FIRST_CAPACITY = 64
+
+
+def problems_of_class(code: int, store: SampleStore | None) -> list[Problem]:
+    """Return the problems that a new class adds: one for each class before it.
+
+    The first two classes share one problem, which class 0 opens. Those of further classes have the
+    stored samples of the earlier class as members, without weight.
+
+    code: the number of the new class.
+    store: the stored samples; None if there are none.
+    """
+    if code < 2:
+        return [empty_problem(_FIRST_CAPACITY)] if code == 0 else []
+    return [_problem_of(store, a) for a in range(code)]
+
+
+def _problem_of(store: SampleStore | None, code: int) -> Problem:
+    if store is None:
+        return empty_problem(_FIRST_CAPACITY)
+    slots = store.slots_of_class(code)
+    return weightless_problem(store, slots, np.full(len(slots), -1.0))
+
+
+def weightless_problem(store: SampleStore, slots: NDArray[np.int64], sign: Float64Array) -> Problem:
+    """Return a problem whose members are stored samples without weight.
+
+    slots: (n,) of the members.
+    sign: (n,) their y.
+    """
+    n = len(slots)
+    problem = empty_problem(max(_FIRST_CAPACITY, n))
+    problem.size[0] = n
+    problem.column[:n], problem.sign[:n] = slots, sign
+    problem.diagonal[:n] = store.diagonal[slots] + 1.0
+    problem.inverse_weight[:n] = store.inverse_weight[slots]
+    return problem
+
+
+def adopted_problem(
+    store: SampleStore,
+    pair: tuple[int, int],
+    codes: NDArray[np.int64],
+    alpha: Float64Array,
+    ridge: Ridge,
+) -> Problem:
+    """Return the problem of a pair at given weights, with g and q computed from them.
+
+    pair: two class numbers, ascending.
+    codes: (n,) the class numbers of the n stored samples.
+    alpha: (n,) their weights, which sum to one.
+    ridge: of the pair.
+    """
+    members = np.flatnonzero(np.isin(codes, pair))
+    n = len(members)
+    problem = weightless_problem(store, members, np.where(codes[members] == pair[1], 1.0, -1.0))
+    problem.alpha[:n] = alpha[members]
+    refresh(problem, store.parts(members[alpha[members] > 0.0]), ridge)
+    return problem
+
+
+def positions(problem: Problem, slots: NDArray[np.int64], used: int) -> NDArray[np.int64]:
+    """Return the positions of the members in these slots, -1 where a slot has no member.
+
+    slots: below `used`, or FREE.
+    """
+    n = int(problem.size[0])
+    position = np.full(used + 1, -1, np.int64)  # FREE, which is -1, indexes the last entry.
+    position[problem.column[:n]] = np.arange(n)
+    return position[slots]
+
 
 # The least number of steps between two computations of g and q from A and alpha. With eight times
 # the size in addition, the refresh costs at most an eighth of a step for each step.

@@ -24,10 +24,9 @@ from wolfstream.solver.working_set.answers import (
     no_answers,
 )
 from wolfstream.solver.working_set.blocks import BLOCK_ROWS, block_end
-from wolfstream.solver.working_set.class_pairs import ClassPairs
+from wolfstream.solver.working_set.class_pairs import ClassPairs, Ridges
 from wolfstream.solver.working_set.intake import Intake
 from wolfstream.solver.working_set.pair_problems import PairProblems
-from wolfstream.solver.working_set.ridges import Ridges
 from wolfstream.solver.working_set.store import FREE, Bounds, SampleStore
 from wolfstream.solver.working_set.summary import Summary, summary_of
 from wolfstream.solver.working_set.view import WorkingSetView, view_of
@@ -50,7 +49,7 @@ class WorkingSet:
         max_size // 32 samples, a set within that distance of its bound evicts samples
         (`working_set.eviction`), so that the bound holds for blocks of any length.
     dtype: the type of kernel values; None for that of `precision_for` the ridge.
-    class_weight: weights > 0 by class number (`ridges.Ridges`).
+    class_weight: weights > 0 by class number (`class_pairs.Ridges`).
     gram_bytes_max: a bound on the bytes of kernel values. If the square matrix of all samples would
         be larger, the rows that were used last are kept, and others are computed when a step needs
         them.

@@ -6,8 +6,7 @@ from pathlib import Path
 from typing import Any
 
 from tests.service.specs import read_papers_spec
-from wolfstream.service.engine.learn_request import LearnRequest
-from wolfstream.service.engine.queue_items import Item
+from wolfstream.service.engine.queue_items import Item, LearnRequest
 from wolfstream.service.engine.writer import Writer
 from wolfstream.service.model.live import Model
 from wolfstream.service.samples.validation import Samples

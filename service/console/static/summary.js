@@ -183,16 +183,34 @@ function showColumns(columns) {
   place.hidden = !columns?.length;
   if (!columns) return;
   const rows = columns.map((one) => {
-    const range = one.range ? `${shown(one.range[0])} to ${shown(one.range[1])}` : "";
+    const range = one.range ? one.range.map(bound).join(" to ") : "";
     return row(
       one.name,
       element("td", one.why ? { title: one.why } : {}, one.kind),
       one.why ?? "",
       number("missing" in one ? percent(one.missing) : ""),
-      [...(one.examples ?? [])].join(", "),
+      examples(one).join(", "),
       range,
       number(typeof one.distinct === "number" ? shown(one.distinct) : ""),
     );
   });
   fill(byId("column-rows", HTMLElement), rows);
+}
+
+/**
+ * Return the examples of a column, numbers with about four digits.
+ * @param {any} column
+ */
+function examples(column) {
+  /** @type {unknown[]} */
+  const given = column.examples ?? [];
+  return given.map((value) => (column.kind === "number" ? shown(Number(value)) : String(value)));
+}
+
+/**
+ * Return a bound of a range, a number or a time.
+ * @param {number | string} value
+ */
+function bound(value) {
+  return typeof value === "string" ? value.slice(0, 19).replace("T", " ") : shown(value);
 }

@@ -8,6 +8,7 @@ import asyncio
 from collections.abc import Callable, Mapping, Sequence
 from itertools import chain
 from typing import Any, Generic, NamedTuple, TypeVar
+from weakref import WeakKeyDictionary
 
 from fastapi import Request, Response
 from starlette.requests import ClientDisconnect
@@ -32,7 +33,6 @@ from wolfstream.service.web.formats.inference import JSON_LENGTH_HEADER, Inferen
 from wolfstream.service.web.formats.memory import DECODED_FACTOR, UNCOUNTED_BYTES, Lease
 from wolfstream.service.web.formats.request_size import check_ids, check_rows, check_size
 from wolfstream.service.web.formats.revisions import etag_header
-from wolfstream.service.web.formats.turns import in_turn
 from wolfstream.service.web.formats.wire import (
     JSON,
     OCTETS,
@@ -43,10 +43,21 @@ from wolfstream.service.web.formats.wire import (
 
 T = TypeVar("T")
 
+_turns: WeakKeyDictionary[asyncio.AbstractEventLoop, asyncio.Lock] = WeakKeyDictionary()
+
+
+async def in_turn(work: Callable[[], T]) -> T:
+    """Run a function once it is its turn among all calls of `in_turn`; return its result."""
+    async with _turns.setdefault(asyncio.get_running_loop(), asyncio.Lock()):
+        result = work()
+        await asyncio.sleep(0)  # the next turn comes in the next pass
+    return result
+
+
 # Larger bodies are decoded on another thread. Decoding this many bytes takes about one millisecond
 # for an array and ten for JSON.
 _INLINE_BYTES = 1 << 17
-# Larger bodies that are decoded on the event loop wait for their turn (`web.formats.turns`).
+# Larger bodies that are decoded on the event loop wait for their turn (`web.formats.body`).
 _BYTES_WITHOUT_A_TURN = 1 << 12
 # Reading one tensor for each of many names takes longer than reading one array of the same size.
 _INLINE_TENSOR_BYTES = _INLINE_BYTES // 16

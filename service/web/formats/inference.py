@@ -28,7 +28,7 @@ from wolfstream.service.calls.inference import (
     OutputName,
     TensorMetadata,
 )
-from wolfstream.service.calls.problems import Problem
+from wolfstream.service.calls.values import Problem
 from wolfstream.service.errors import Invalid, Unreadable
 from wolfstream.service.model.live import Model
 from wolfstream.service.model.revision import Revision, read_awaited

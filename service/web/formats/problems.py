@@ -8,7 +8,7 @@ from starlette.requests import ClientDisconnect
 from starlette.routing import Match, Route
 
 from wolfstream.service import errors
-from wolfstream.service.calls.problems import Problem
+from wolfstream.service.calls.values import Problem
 from wolfstream.service.diagnostics import tracing
 from wolfstream.service.errors import (
     Refusal,

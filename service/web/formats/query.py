@@ -3,17 +3,66 @@
 Otherwise a misspelt `min_sequence` would be ignored, and the client not told.
 """
 
-from collections.abc import Collection
+import re
+from collections.abc import Collection, Mapping
+from typing import Any
 from urllib.parse import parse_qsl
 
 from fastapi.routing import APIRoute
+from pydantic_core import from_json
 from starlette.requests import HTTPConnection
 
 from wolfstream.service.calls.table import BY_NAME
 from wolfstream.service.errors import Invalid
 from wolfstream.service.files.roles import NO_ROLES, Roles
+from wolfstream.service.samples.validation import (
+    Question,
+    read_confidence,
+    read_costs,
+    read_explain,
+)
 from wolfstream.service.spec.refusals import listed
 from wolfstream.service.web.formats.paths import is_public
+
+_NUMBER = re.compile(r"[0-9]{0,9}\.?[0-9]{1,18}")
+
+
+def with_query(question: Question, query: Mapping[str, str]) -> Question:
+    """Return a question with the values of its query, which override the body. Raises Invalid."""
+    if not query:
+        return question
+    if read_flag("probability", query.get("probability")):
+        question = question._replace(probability=True)
+    if (given := query.get("confidence")) is not None:
+        question = question._replace(confidence=read_confidence(_number(given)))
+    if (given := query.get("explain")) is not None:
+        question = question._replace(explain=read_explain(_number(given)))
+    if (given := query.get("costs")) is not None:
+        question = question._replace(costs=read_costs(_object(given)))
+    return question
+
+
+def read_flag(name: str, given: str | None) -> bool:
+    """Return whether a query parameter is `true`; False if it is absent. Raises Invalid."""
+    if given not in (None, "true", "false"):
+        raise Invalid(f"{name} must be true or false, not {given[:40]!r}")
+    return given == "true"
+
+
+def _object(given: str) -> Any:
+    """Return the value of JSON in a query; None for anything else."""
+    try:
+        return from_json(given, allow_inf_nan=False)
+    except ValueError:
+        return None
+
+
+def _number(given: str) -> float | int | None:
+    """Return a number in a query; None for anything else."""
+    if not _NUMBER.fullmatch(given):
+        return None
+    return int(given) if given.isdecimal() else float(given)
+
 
 _MAX_SHOWN = 40
 

@@ -13,7 +13,7 @@ from typing import Any, NamedTuple, NoReturn
 import numpy as np
 from numpy.typing import NDArray
 
-from wolfstream.service.calls.problems import Fault
+from wolfstream.service.calls.values import Fault
 from wolfstream.service.errors import Invalid
 from wolfstream.service.samples.labels import Label
 from wolfstream.service.samples.validation import read_rows

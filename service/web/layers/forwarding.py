@@ -29,12 +29,13 @@ from wolfstream.service.web.formats.wire import JSON, format_of_body
 from wolfstream.service.web.layers.http_forwarder import (
     FORWARDED_HEADER,
     HttpForwarder,
+    ReplayableBody,
     Unreachable,
     accepts_connections,
     in_doubt,
     is_read_only,
+    try_answer,
 )
-from wolfstream.service.web.layers.replayable_body import ReplayableBody, try_answer
 from wolfstream.service.web.layers.stream_forwarder import forward_stream
 
 # How long to look for a leader, and the pause between two attempts.

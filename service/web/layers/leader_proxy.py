@@ -17,8 +17,12 @@ from wolfstream.service.calls.lookup import is_for, target_of
 from wolfstream.service.errors import NotReady, Refusal, TooLarge, TooManyConnections
 from wolfstream.service.settings import Settings
 from wolfstream.service.web.formats.paths import is_public
-from wolfstream.service.web.layers.http_forwarder import Unreachable, stopped
-from wolfstream.service.web.layers.replayable_body import ReplayableBody, try_answer
+from wolfstream.service.web.layers.http_forwarder import (
+    ReplayableBody,
+    Unreachable,
+    stopped,
+    try_answer,
+)
 from wolfstream.service.web.layers.stream_forwarder import forward_stream
 
 # Headers that concern one connection, or that this layer sets itself.

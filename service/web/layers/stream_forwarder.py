@@ -12,8 +12,12 @@ from websockets.exceptions import ConnectionClosed, InvalidStatus, WebSocketExce
 from websockets.typing import Subprotocol
 
 from wolfstream.service.replicas.connections import CONNECT_SECONDS
-from wolfstream.service.web.layers.http_forwarder import FORWARDED_HEADER, HOP_BY_HOP, Unreachable
-from wolfstream.service.web.layers.replayable_body import NOT_LEADER
+from wolfstream.service.web.layers.http_forwarder import (
+    FORWARDED_HEADER,
+    HOP_BY_HOP,
+    NOT_LEADER,
+    Unreachable,
+)
 
 _WATCH_SECONDS = 0.5
 _NOT_FORWARDED = frozenset({b"host", b"origin"})

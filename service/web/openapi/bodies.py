@@ -1,24 +1,22 @@
 """The types, examples and media types of the bodies that the table of calls names."""
 
+import json
 from collections.abc import Mapping
+from importlib.resources import files
 from typing import Annotated, Any
 
 from pydantic import Field
 
-from wolfstream.service.calls import (
-    challengers,
-    history,
-    inference,
-    models,
-    problems,
-    refits,
-    samples,
-)
+from wolfstream.service.calls import inference, models, samples, values
 from wolfstream.service.calls.table import Call
 from wolfstream.service.web.formats.inference import JSON_LENGTH_HEADER
 from wolfstream.service.web.formats.paths import speaks_inference
 from wolfstream.service.web.formats.wire import JSON, MEDIA_TYPES, OCTETS
-from wolfstream.service.web.openapi.examples import EXAMPLES
+
+EXAMPLES: dict[str, Any] = json.loads(files(__package__).joinpath("examples.json").read_bytes())
+EXAMPLES["Jobs"] = {"jobs": [EXAMPLES["Job"]]}
+EXAMPLES["History"]["snapshots"] = [EXAMPLES["Snapshot"]]
+
 
 Content = dict[str, Any]
 
@@ -29,11 +27,11 @@ _TYPES: Mapping[str, Any] = {
         kind.__name__: kind
         for kind in (
             *(samples.Samples, samples.Rows, samples.LateLabels, models.NewModel),
-            *(history.Rollback, challengers.Promotion, inference.InferenceRequest),
+            *(models.Rollback, models.Promotion, inference.InferenceRequest),
             *(samples.Learned, samples.Accepted, samples.Prediction, samples.Labelled),
             *(models.Created, models.Model, models.Models, models.Learners),
-            *(refits.Job, refits.Jobs, history.History, history.Snapshot, history.MetricsHistory),
-            *(challengers.Challengers, problems.Status),
+            *(models.Job, models.Jobs, models.History, models.Snapshot, models.MetricsHistory),
+            *(models.Challengers, values.Status),
             *(inference.InferenceServer, inference.InferenceLive, inference.InferenceReady),
             *(inference.InferenceModel, inference.InferenceModelReady, inference.InferenceAnswer),
         )

@@ -1,17 +1,287 @@
-"""Generates the OpenAPI document with FastAPI from the table of calls."""
+"""Generates the OpenAPI document with FastAPI from the table of calls.
 
-from collections.abc import Mapping
+Each row of the table becomes a typed route, whose body, parameters and responses FastAPI describes.
+"""
+
+import inspect
+import re
+from collections.abc import Callable, Iterator, Mapping
 from importlib.metadata import version
-from typing import Any
+from typing import Annotated, Any, Literal
 
+from fastapi import Body, Header, Path, Query, Response
 from fastapi.openapi.utils import get_openapi
-from pydantic import TypeAdapter
+from fastapi.routing import APIRoute
+from pydantic import Field, TypeAdapter
 from pydantic.json_schema import JsonSchemaMode
 
-from wolfstream.service.calls.table import CALLS
-from wolfstream.service.web.openapi.bodies import PACKED
-from wolfstream.service.web.openapi.examples import EXAMPLES
-from wolfstream.service.web.openapi.operations import described_route
+from wolfstream.service.calls.certainty import Confidence, Explain
+from wolfstream.service.calls.inference import InferenceError
+from wolfstream.service.calls.table import CALLS, Call
+from wolfstream.service.calls.values import Count, MinSequence, ModelName
+from wolfstream.service.errors import (
+    Forbidden,
+    HeadTooLarge,
+    Invalid,
+    NotReady,
+    QuotaExceeded,
+    Refusal,
+    TooManyConnections,
+    TooSlow,
+    Unauthenticated,
+    Unavailable,
+)
+from wolfstream.service.spec.heads import HeadName
+from wolfstream.service.web.formats.inference import JSON_LENGTH_HEADER, VERSION
+from wolfstream.service.web.formats.paths import speaks_inference
+from wolfstream.service.web.formats.problems import status_of
+from wolfstream.service.web.formats.wire import JSON, PROBLEM_MEDIA_TYPE
+from wolfstream.service.web.openapi.bodies import (
+    EXAMPLES,
+    PACKED,
+    is_required,
+    ref,
+    request_content,
+    response_content,
+    type_of,
+)
+
+_Text = Annotated[str, Field(min_length=1)]
+_NUMBERED = "its name, or its number from 1"
+
+# Name -> type with FastAPI's annotation.
+PATH: Mapping[str, Any] = {
+    "name": Annotated[ModelName, Path()],
+    "job": Annotated[str, Path()],
+    "version": Annotated[str, Path(json_schema_extra={"enum": [VERSION]})],
+}
+QUERY: Mapping[str, Any] = {
+    "head": Annotated[HeadName, Query(description="By default the spec's `serve`.")],
+    "min_sequence": Annotated[
+        MinSequence,
+        Query(description="Wait until the model has this sequence: read your own writes."),
+    ],
+    "max_lag": Annotated[
+        float,
+        Query(
+            ge=0,
+            description="Where nothing newer can be had, such as while a long log is replayed: how "
+            "many of the last seconds a prediction may lack, instead of 503.",
+            examples=[3600],
+        ),
+    ],
+    "probability": Annotated[
+        Literal["true", "false"],
+        Query(description="Return probabilities too; for a regression, standard deviations."),
+    ],
+    "confidence": Annotated[Confidence, Query()],
+    "explain": Annotated[Explain, Query()],
+    "costs": Annotated[
+        str,
+        Query(
+            description="As `costs` in a body, written as JSON.",
+            examples=['{"fraud": {"ok": 50}}'],
+        ),
+    ],
+    "label": Annotated[
+        _Text,
+        Query(
+            description=f"The column of flat rows that has the labels: {_NUMBERED}. By default the "
+            "one named y, label, target or class. Predictions leave it out."
+        ),
+    ],
+    "id": Annotated[
+        _Text,
+        Query(
+            description=f"The column of flat rows that says what a row is about: {_NUMBERED}. It "
+            "is no feature. Predicted rows wait for their labels under these ids."
+        ),
+    ],
+    "weight": Annotated[
+        _Text,
+        Query(
+            description=f"The column of flat rows that has the weights: {_NUMBERED}. Predictions "
+            "leave it out."
+        ),
+    ],
+}
+HEADERS: Mapping[str, Any] = {
+    "Idempotency-Key": Annotated[
+        str,
+        Header(
+            alias="Idempotency-Key",
+            max_length=512,
+            description="The client's name for this request, such as a UUID: 1 to 255 visible "
+            "ASCII characters, as they are or as a quoted string. The same samples sent again "
+            "under the same key are learned once, and get the first answer.",
+            examples=["8e03978e-40d5-43e8-bc93-6894a57f9324"],
+        ),
+    ],
+    "Prefer": Annotated[
+        str,
+        Header(
+            alias="Prefer",
+            description="RFC 7240. `respond-async`: 202 as soon as the samples are durable. "
+            "`wait=N`: 202 unless they are learned within N seconds.",
+            examples=["respond-async, wait=2"],
+        ),
+    ],
+    "If-Match": Annotated[
+        str,
+        Header(
+            alias="If-Match",
+            description="Entity tags: the request is carried out only while the model has this "
+            'epoch and sequence ("EPOCH:SEQUENCE", as in ETag), or this epoch ("EPOCH").',
+            examples=['"b2c9e0d4a1f7:2"'],
+        ),
+    ],
+    "Last-Event-ID": Annotated[
+        str,
+        Header(
+            alias="Last-Event-ID",
+            description="The id of the last event that was received: those missed come first, if "
+            "it was within half a minute.",
+        ),
+    ],
+    JSON_LENGTH_HEADER: Annotated[
+        Count,
+        Header(
+            alias=JSON_LENGTH_HEADER, description="Number of bytes of JSON, before binary data."
+        ),
+    ],
+}
+
+
+_Responses = dict[int | str, dict[str, Any]]
+
+_TEXT = {"type": "string"}
+_RETRY_AFTER = {
+    "description": "Seconds after which the request may succeed.",
+    "schema": {"type": "integer"},
+}
+_APPLIED = {
+    "description": "The preferences that were honoured, and how long the wait could be.",
+    "schema": _TEXT,
+}
+_REPLAYED = {
+    "description": "The request was answered before under its key; this is that answer.",
+    "schema": {"type": "string", "enum": ["true"]},
+}
+# Schema of a response -> its headers.
+_HEADERS: dict[str, dict[str, Any]] = {
+    "Learned": {"Idempotency-Replayed": _REPLAYED, "Preference-Applied": _APPLIED},
+    "Accepted": {"Preference-Applied": _APPLIED},
+    "ModelFile": {
+        "ETag": {"description": "The epoch and the sequence of the state.", "schema": _TEXT}
+    },
+    "InferenceAnswer": {
+        JSON_LENGTH_HEADER: {
+            "description": "Number of bytes of JSON, before binary data.",
+            "schema": {"type": "integer", "minimum": 0},
+        }
+    },
+}
+
+
+def described_route(call: Call, description: str | None) -> APIRoute:
+    """Return a route whose signature and responses have the types of a call."""
+    extra: dict[str, Any] = {} if call.scope else {"security": []}
+    if call.takes is not None:
+        required = is_required(call.takes)
+        extra["requestBody"] = {"required": required, "content": request_content(call.takes)}
+    return APIRoute(
+        call.path,
+        _signed(call),
+        methods=[call.method],
+        name=call.name,
+        operation_id=call.name,
+        description=description,
+        status_code=next(iter(call.gives)),
+        tags=[call.tag] if call.tag else [],
+        response_class=Response,
+        responses={**_successes(call), **_refusals(call)},
+        openapi_extra=extra,
+    )
+
+
+def _signed(call: Call) -> Callable[..., Any]:
+    """Return a function whose signature has the parameters and the body of a call."""
+
+    def endpoint() -> None:
+        raise NotImplementedError
+
+    endpoint.__signature__ = inspect.Signature(list(_parameters(call)))  # type: ignore[attr-defined]
+    return endpoint
+
+
+def _parameters(call: Call) -> Iterator[inspect.Parameter]:
+    for name in re.findall(r"{(\w+)}", call.path):
+        yield _parameter(name, PATH[name])
+    for name in call.headers:
+        yield _parameter(name.replace("-", "_").lower(), HEADERS[name], None)
+    for name in call.query:
+        yield _parameter(name, QUERY[name], None)
+    if call.takes is not None and (kind := type_of(call.takes)) is not None:
+        default = inspect.Parameter.empty if is_required(call.takes) else None
+        yield _parameter("body", Annotated[kind, Body()], default)
+
+
+def _parameter(
+    name: str, annotation: Any, default: Any = inspect.Parameter.empty
+) -> inspect.Parameter:
+    kind = inspect.Parameter.KEYWORD_ONLY
+    return inspect.Parameter(name, kind, default=default, annotation=annotation)
+
+
+def _successes(call: Call) -> _Responses:
+    responses: _Responses = {}
+    for status, (schema, meaning) in call.gives.items():
+        response: dict[str, Any] = {"description": meaning}
+        if schema != "Nothing":
+            response["content"] = response_content(call, schema)
+            if (kind := type_of(schema)) is not None:
+                response["model"] = kind
+        if schema in _HEADERS:
+            response["headers"] = _HEADERS[schema]
+        responses[status] = response
+    return responses
+
+
+def _refusals(call: Call) -> _Responses:
+    """Return the refusals of a call, including those of the layers around all calls."""
+    kinds = list(call.refusals)
+    if call.scope is not None:
+        kinds += [Unauthenticated, Forbidden, NotReady, TooManyConnections]
+    if call.takes is not None:
+        kinds.append(TooSlow)
+    inference = speaks_inference(call.path)
+    responses: _Responses = {}
+    for kind in kinds:
+        _add_refusal(responses, kind, inference=inference)
+    # If a head is too large, its path may not be known, so the refusal is always a problem.
+    _add_refusal(responses, HeadTooLarge, inference=False)
+    return responses
+
+
+def _add_refusal(responses: _Responses, kind: type[Refusal], *, inference: bool) -> None:
+    response = responses.setdefault(status_of(kind), {"description": ""})
+    response["description"] = f"{response['description']} {_sentence(kind)}".lstrip()
+    if inference:
+        response["model"] = InferenceError
+        response["content"] = {JSON.media_type: {"example": EXAMPLES["InferenceError"]}}
+        return
+    response["content"] = {PROBLEM_MEDIA_TYPE: {"schema": ref("Problem")}}
+    if issubclass(kind, Unavailable):
+        response["headers"] = {"Retry-After": _RETRY_AFTER}
+
+
+def _sentence(kind: type[Refusal]) -> str:
+    if issubclass(kind, Invalid):
+        return f"{kind.title}; `errors` says where."
+    if issubclass(kind, QuotaExceeded):
+        return f"{kind.title}; `Retry-After` says when to try again."
+    return f"{kind.title}."
+
 
 _DESCRIPTION = """A server that learns while it serves.
 

@@ -24,19 +24,23 @@ from wolfstream.service.web.layers.observer import Observer, Requests
 from wolfstream.service.web.layers.origins import Origins
 from wolfstream.service.web.layers.shortcut import Shortcut
 from wolfstream.service.web.openapi.document import document
-from wolfstream.service.web.routes.challengers import challenger_endpoints
 from wolfstream.service.web.routes.console_page import add_console
 from wolfstream.service.web.routes.docs_page import add_docs
 from wolfstream.service.web.routes.endpoints import Endpoints, add_routes
 from wolfstream.service.web.routes.events import event_endpoints
-from wolfstream.service.web.routes.exposition import metrics_endpoints
-from wolfstream.service.web.routes.fleet import fleet_endpoints
-from wolfstream.service.web.routes.health import health_endpoints
-from wolfstream.service.web.routes.history import history_endpoints
 from wolfstream.service.web.routes.inference import infer_endpoints, inference_endpoints
 from wolfstream.service.web.routes.learning import learning_endpoints, prediction_endpoints
-from wolfstream.service.web.routes.models import model_endpoints
+from wolfstream.service.web.routes.models import (
+    challenger_endpoints,
+    history_endpoints,
+    model_endpoints,
+)
 from wolfstream.service.web.routes.refits import refit_endpoints
+from wolfstream.service.web.routes.server import (
+    fleet_endpoints,
+    health_endpoints,
+    metrics_endpoints,
+)
 from wolfstream.service.web.routes.state import state_endpoints
 from wolfstream.service.web.routes.stream import Streams, stream_endpoints
 from wolfstream.service.workers.follower_engine import FollowerEngine

@@ -6,7 +6,7 @@ from fastapi import Request, Response
 from fastapi.responses import StreamingResponse
 
 from wolfstream.service.access.key_ring import Grant, KeyRing
-from wolfstream.service.calls.history import MetricsHistory
+from wolfstream.service.calls.models import MetricsHistory
 from wolfstream.service.engine.facade import Engine
 from wolfstream.service.monitor.producer import POINT_SECONDS, Monitor
 from wolfstream.service.web.formats.body import respond

@@ -11,7 +11,7 @@ from typing import Any
 
 from wolfstream.service.access.key_ring import Grant
 from wolfstream.service.diagnostics import tracing
-from wolfstream.service.engine.learn_request import Answer
+from wolfstream.service.engine.queue_items import Answer
 from wolfstream.service.engine.serving import PredictingEngine, ServingEngine
 from wolfstream.service.errors import (
     Invalid,

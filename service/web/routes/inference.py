@@ -22,7 +22,7 @@ from wolfstream.service.web.formats.memory import MemoryBudget
 from wolfstream.service.web.formats.revisions import etag_header
 from wolfstream.service.web.routes import handlers
 from wolfstream.service.web.routes.endpoints import Endpoints, by_name
-from wolfstream.service.web.routes.health import check_alive, check_ready
+from wolfstream.service.web.routes.server import check_alive, check_ready
 from wolfstream.solver.prepare.named_rows import Rows, named_rows
 
 EXTENSIONS = ("binary_tensor_data", "parameters")

@@ -22,12 +22,14 @@ from wolfstream.service.web.formats.body import (
     respond,
     with_warnings,
 )
-from wolfstream.service.web.formats.conditions import read_conditions
 from wolfstream.service.web.formats.memory import MemoryBudget
 from wolfstream.service.web.formats.prefer import acknowledge
-from wolfstream.service.web.formats.query import read_roles
-from wolfstream.service.web.formats.questions import with_query
-from wolfstream.service.web.formats.revisions import read_max_lag, read_min_sequence
+from wolfstream.service.web.formats.query import read_roles, with_query
+from wolfstream.service.web.formats.revisions import (
+    read_conditions,
+    read_max_lag,
+    read_min_sequence,
+)
 from wolfstream.service.web.formats.wire import format_of_labels
 from wolfstream.service.web.routes import handlers
 from wolfstream.service.web.routes.endpoints import Endpoints, by_name

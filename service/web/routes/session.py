@@ -14,15 +14,25 @@ again.
 
 import asyncio
 from collections.abc import Mapping
-from typing import Any
+from typing import Any, NamedTuple
 
 from starlette.websockets import WebSocket, WebSocketDisconnect
 
 from wolfstream.service.access.key_ring import Grant
+from wolfstream.service.calls.samples import BODIES
+from wolfstream.service.calls.table import CALLS, Call
 from wolfstream.service.engine.idempotency import frame_key
-from wolfstream.service.engine.learn_request import Answer
+from wolfstream.service.engine.queue_items import Answer
 from wolfstream.service.engine.serving import ServingEngine
-from wolfstream.service.errors import NotLeader, NotReady, Refusal, Unavailable
+from wolfstream.service.errors import (
+    Invalid,
+    NotLeader,
+    NotReady,
+    Refusal,
+    SampleError,
+    Unavailable,
+    Unreadable,
+)
 from wolfstream.service.model.live import Model
 from wolfstream.service.model.revision import read_awaited, read_expected
 from wolfstream.service.settings import Settings
@@ -33,21 +43,154 @@ from wolfstream.service.web.formats.body import (
     question_for,
     samples_for,
 )
-from wolfstream.service.web.formats.bounds import bounds_of
+from wolfstream.service.web.formats.bounds import Bounds, bounds_of
+from wolfstream.service.web.formats.chunks import join_chunks, large_response_bytes
 from wolfstream.service.web.formats.memory import Lease, MemoryBudget
 from wolfstream.service.web.formats.problems import problem_of
 from wolfstream.service.web.formats.request_size import check_size
-from wolfstream.service.web.formats.wire import JSON
+from wolfstream.service.web.formats.wire import JSON, MSGPACK, Format
 from wolfstream.service.web.routes import handlers
-from wolfstream.service.web.routes.frames import (
-    SUBPROTOCOLS,
-    Frame,
-    FrameId,
-    decode_frame,
-    read_frame,
-    read_frame_id,
-)
-from wolfstream.service.web.routes.outbox import Outbox
+
+
+class Outbox:
+    """Sends answers in the order in which they become ready.
+
+    Args:
+        window: number of frames that may be read before their answers are sent.
+
+    Attributes:
+        format: format of the answers.
+    """
+
+    def __init__(self, websocket: WebSocket, window: int) -> None:
+        self.format: Format = JSON
+        self._websocket, self._window = websocket, window
+        self._free = asyncio.Semaphore(window)
+        # (answer, the lease that holds its memory until it is sent).
+        self._answers: asyncio.Queue[tuple[dict[str, Any], Lease]] = asyncio.Queue()
+        self._closed = False
+
+    async def reserve(self) -> None:
+        """Wait until another frame may be read, and reserve its place in the window."""
+        await self._free.acquire()
+
+    def cancel_reservation(self) -> None:
+        """Free the place of a frame that was not read."""
+        self._free.release()
+
+    def put(self, answer: dict[str, Any], lease: Lease) -> None:
+        """Queue an answer, and hold its memory until it is sent; drop it if the client is gone."""
+        if self._closed:
+            lease.release()
+            return
+        lease.hold_unbounded(large_response_bytes(answer))
+        self._answers.put_nowait((answer, lease))
+
+    async def send(self) -> None:
+        """Send answers until cancelled."""
+        while True:
+            answer, lease = await self._answers.get()
+            with lease:
+                await self.write(answer)
+            self._free.release()
+
+    async def empty(self) -> None:
+        """Wait until all frames that were read are answered; no other may be read meanwhile."""
+        for _ in range(self._window):
+            await self._free.acquire()
+
+    async def write(self, data: dict[str, Any]) -> None:
+        """Send plain data at once."""
+        large = large_response_bytes(data) > 0
+        encoded = await join_chunks(self.format.chunks(data)) if large else self.format.encode(data)
+        if self.format is JSON:
+            await self._websocket.send_text(encoded.decode())
+        else:
+            await self._websocket.send_bytes(encoded)
+
+    def close(self) -> None:
+        """Drop the queued answers, and all that are put later."""
+        self._closed = True
+        while not self._answers.empty():
+            self._answers.get_nowait()[1].release()
+
+
+SUBPROTOCOLS = {"wolfstream.v1.json": JSON, "wolfstream.v1.msgpack": MSGPACK}
+FrameId = int | str
+
+_MAX_ID_LENGTH = 128
+# The parameters that streams support: name in a request -> field of a frame.
+_PARAMETERS = {"head": "head", "min_sequence": "min_sequence", "If-Match": "if_match"}
+
+
+class Frame(NamedTuple):
+    """A frame that has been checked, apart from its body."""
+
+    id: FrameId
+    call: Call
+    fields: Mapping[str, Any]  # all fields of the frame
+    body: dict[str, Any]  # the fields that the body of a request would have
+    n_bytes: int  # size of the message
+
+
+_CALLS = {call.frame: call for call in CALLS if call.frame is not None}
+# op -> the fields of its body, and all its fields.
+_BODY = {op: tuple(BODIES[call.takes].__annotations__) for op, call in _CALLS.items()}
+_FIELDS = {
+    op: {
+        *("id", "op", *_BODY[op]),
+        *(_PARAMETERS[name] for name in (*call.query, *call.headers) if name in _PARAMETERS),
+    }
+    for op, call in _CALLS.items()
+}
+
+
+def decode_frame(
+    message: Mapping[str, Any], frame_format: Format, bounds: Bounds
+) -> dict[str, Any]:
+    """Return the fields of the frame in a message. Raises Unreadable, TooLarge."""
+    data = message.get("bytes")
+    if data is None:
+        if frame_format is MSGPACK:
+            raise Unreadable("this stream takes MessagePack; send binary frames")
+        data = message["text"].encode()
+    frame = frame_format.decode(data, bounds)
+    if not isinstance(frame, dict):
+        raise Unreadable("a frame must be an object")
+    return frame
+
+
+def read_frame_id(fields: dict[str, Any]) -> FrameId:
+    """Return the id of a frame, which its answer repeats. Raises Invalid."""
+    given = fields.get("id")
+    if type(given) is int or (type(given) is str and len(given) <= _MAX_ID_LENGTH):
+        return given
+    raise Invalid(f"a frame needs an id: an integer, or up to {_MAX_ID_LENGTH} characters")
+
+
+def read_frame(frame_id: FrameId, fields: dict[str, Any], n_bytes: int) -> Frame:
+    """Return a frame. Raises Invalid for an unknown op or field, or an invalid parameter.
+
+    Args:
+        frame_id: its id.
+        fields: all its fields.
+        n_bytes: size of the message.
+    """
+    op = fields.get("op")
+    if not isinstance(op, str) or op not in _CALLS:
+        raise Invalid(f"op must be one of {', '.join(_CALLS)}")
+    unknown: list[SampleError] = [
+        {"pointer": f"/{name}", "detail": "unknown field"}
+        for name in fields
+        if name not in _FIELDS[op]
+    ]
+    if unknown:
+        raise Invalid(f"{op} takes {', '.join(sorted(_FIELDS[op]))} and nothing else", unknown)
+    read_awaited(fields.get("min_sequence"))
+    read_expected(fields.get("if_match"))
+    body = {name: fields[name] for name in _BODY[op] if name in fields}
+    return Frame(frame_id, _CALLS[op], fields, body, n_bytes)
+
 
 # The codes with which the server closes a stream.
 GOING_AWAY, NOT_ALLOWED = 1001, 1008

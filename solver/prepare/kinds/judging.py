@@ -103,6 +103,8 @@ class Reading(NamedTuple):
 
 
 NUMBER = Reading("number", "all values are numbers")
+# By this, only the texts of MISSING are missing, as in any column.
+_ANY_TEXT = Reading("text")
 EMPTY = Reading("empty", "no value so far")
 _NUMERIC_KINDS = ("number", "number in text", "boolean", "time", "empty")
 
@@ -124,9 +126,9 @@ def _number(_: Reading, text: str) -> float:
 
 def _in_text(reading: Reading, text: str) -> float:
     plain = plain_number(text)
-    found = None if plain is not None else numeral(text, commas=reading.commas)
-    if found is not None and found.unit in (reading.unit, "#"):
-        return found.value
+    quantity = numeral(text, commas=reading.commas) if plain is None else None
+    if quantity is not None and quantity.unit in (reading.unit, "#"):
+        return quantity.value
     return _or_nan(plain)
 
 
@@ -139,14 +141,13 @@ def _time(reading: Reading, text: str) -> float:
     if written is None:
         plain = plain_number(text)
         return math.nan if plain is None else reading.number_of(plain)
-    return written.other if reading.day_first else written.seconds
+    return written.day_first if reading.day_first else written.month_first
 
 
 def _any_number(reading: Reading, text: str) -> float:
     """Read any number, in a column that had no value while its table settled."""
-    found = numeral(text)
-    plain = _boolean(reading, text)
-    return found.value if math.isnan(plain) and found is not None else plain
+    value, quantity = _boolean(reading, text), numeral(text)
+    return quantity.value if math.isnan(value) and quantity is not None else value
 
 
 def _nothing(_: Reading, __: str) -> float:
@@ -174,7 +175,7 @@ def judge(name: str, values: Sequence[Value]) -> Reading:
     numbers = [value for value in values if isinstance(value, float)]
     texts = list[str]()
     for value in values:
-        if isinstance(value, str) and not NUMBER_TEXT.is_missing(value):
+        if isinstance(value, str) and not _ANY_TEXT.is_missing(value):
             plain = plain_number(value.strip())
             if plain is None:
                 texts.append(value.strip())
@@ -183,15 +184,11 @@ def judge(name: str, values: Sequence[Value]) -> Reading:
     if not texts:
         return _judge_numbers(name, numbers)
     given = [text for text in texts if text[:16].casefold() not in MISSING_BESIDE]
-    for found in (_as_boolean, _as_time, _as_number):
-        reading = found(given, numbers)
+    for recognise in (_as_boolean, _as_time, _as_number):
+        reading = recognise(given, numbers)
         if reading is not None:
             return reading
     return _judge_texts(texts, numbers)
-
-
-# Only MISSING is missing in it, as in any column.
-NUMBER_TEXT = Reading("text")
 
 
 def like_a_time(name: str) -> bool:
@@ -251,16 +248,20 @@ def first_order(texts: Iterable[str]) -> str:
 
 
 def _as_number(texts: Sequence[str], numbers: Sequence[float]) -> Reading | None:
-    found = [one for one in map(numeral, texts) if one is not None]
-    if not found:
+    quantities = [(text, numeral(text)) for text in texts]
+    units = Counter(quantity.unit for _, quantity in quantities if quantity is not None)
+    if not units:
         return None
-    commas = any(one.comma for one in found) and not any(_has_point(text) for text in texts)
-    units = Counter(one.unit for one in found)
-    unit = max((one for one in units if one != "#"), key=lambda one: units[one], default="#")
+    commas = any(quantity.comma for _, quantity in quantities if quantity is not None)
+    commas = commas and not any(_has_point(text) for text in texts)
+    # The most frequent unit; numbers without one ("#") have it, too.
+    unit = max((unit for unit in units if unit != "#"), key=units.__getitem__, default="#")
     read = units[unit] + (units["#"] if unit != "#" else 0) + len(numbers)
     count = len(texts) + len(numbers)
     others = {
-        text for text in texts if (one := numeral(text)) is None or one.unit not in (unit, "#")
+        text
+        for text, quantity in quantities
+        if quantity is None or quantity.unit not in (unit, "#")
     }
     few = 2 * read > count and len(others) <= _MOST_OTHERS
     if read < NEARLY_ALL * count and not few:
@@ -307,9 +308,9 @@ def _frequent_words(texts: Sequence[str]) -> tuple[str, ...]:
         return ()
     different = {tuple(rows): word for word, rows in reversed(having.items())}
     most = NEARLY_ALL * len(texts)
-    found = [rows for rows in different if _LEAST_TEXTS <= len(rows) <= most]
-    found.sort(key=lambda rows: (-len(rows), rows))
-    return tuple(different[rows] for rows in found[:_MOST_WORDS])
+    frequent = [rows for rows in different if _LEAST_TEXTS <= len(rows) <= most]
+    frequent.sort(key=lambda rows: (-len(rows), rows))
+    return tuple(different[rows] for rows in frequent[:_MOST_WORDS])
 
 
 def _frequent_units(texts: Sequence[str]) -> tuple[str, ...]:
@@ -320,12 +321,12 @@ def _frequent_units(texts: Sequence[str]) -> tuple[str, ...]:
     for text in texts:
         for unit, number in amounts(text).items():
             numbers.setdefault(unit, []).append(number)
-    found = [
+    frequent = [
         unit
-        for unit, each in numbers.items()
-        if len(each) >= _UNIT_SHARE * len(texts) and len(set(each)) >= _LEAST_NUMBERS
+        for unit, values in numbers.items()
+        if len(values) >= _UNIT_SHARE * len(texts) and len(set(values)) >= _LEAST_NUMBERS
     ]
-    return tuple(sorted(found, key=lambda unit: (-len(numbers[unit]), unit))[:_MOST_UNITS])
+    return tuple(sorted(frequent, key=lambda unit: (-len(numbers[unit]), unit))[:_MOST_UNITS])
 
 
 def _share_words(different: set[str]) -> bool:
@@ -342,22 +343,21 @@ def _share(different: int, count: int) -> str:
 def given_kind(kind: Kind, values: Sequence[Value]) -> Reading:
     """Return how to read a column whose kind is given; the rest is judged by its values."""
     texts = [value.strip() for value in values if isinstance(value, str)]
-    texts = [text for text in texts if not NUMBER_TEXT.is_missing(text)]
+    texts = [text for text in texts if not _ANY_TEXT.is_missing(text)]
     reading = Reading(kind, "given in the model's spec", fixed=True)
     if kind == "time":
         day_first, ordered = _date_order(texts)
         return reading._replace(day_first=day_first, ordered=ordered)
     if kind == "number":
-        found = _as_number(texts, ())
-        units = Counter(one.unit for one in map(numeral, texts) if one is not None)
-        unit = max(units, key=lambda one: units[one], default="#")
-        commas = found is not None and found.commas
+        judged = _as_number(texts, ())
+        counts = Counter(quantity.unit for quantity in map(numeral, texts) if quantity is not None)
+        unit = max(counts, key=counts.__getitem__, default="#")
+        commas = judged is not None and judged.commas
         return reading._replace(kind="number in text", unit=unit, commas=commas)
-    return reading._replace(
-        wordy=kind == "text",
-        words=_frequent_words(texts) if kind == "text" else (),
-        units=_frequent_units(texts) if kind == "text" else (),
-    )
+    if kind == "text":
+        words, units = _frequent_words(texts), _frequent_units(texts)
+        return reading._replace(wordy=True, words=words, units=units)
+    return reading
 
 
 def reading_from_plain(plain: Sequence[Any]) -> Reading:
@@ -365,7 +365,7 @@ def reading_from_plain(plain: Sequence[Any]) -> Reading:
     kind, why, unit, *flags, words, units, ordered = plain
     known = kind in KINDS and isinstance(why, str) and isinstance(unit, str)
     if not known or len(flags) != 4 or not all(type(flag) is bool for flag in flags):
-        raise ValueError("the saved columns are read in a way that there is none")
+        raise ValueError("the saved columns have readings of no known kind")
     if len(words) > _MOST_WORDS or not all(isinstance(word, str) for word in words):
         raise ValueError("the saved columns have words that no rows make")
     if len(units) > _MOST_UNITS or not all(isinstance(unit, str) for unit in units):

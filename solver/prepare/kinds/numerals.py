@@ -15,53 +15,15 @@ from typing import NamedTuple
 # No quantity is written longer; so a text of a megabyte costs nothing.
 LONGEST = 40
 _LONGEST_UNIT = 12
-# Of a longer text, what is read of numbers within it.
+# Numbers are looked for in so many characters of a text.
 MOST_CHARACTERS = 4096
 # Letters before digits are a name with a number, such as "user 12", unless they are a currency.
 _CURRENCIES = frozenset(
-    [
-        "aud",
-        "brl",
-        "cad",
-        "chf",
-        "cny",
-        "czk",
-        "dkk",
-        "eur",
-        "gbp",
-        "hkd",
-        "huf",
-        "idr",
-        "ils",
-        "inr",
-        "jpy",
-        "krw",
-        "mxn",
-        "myr",
-        "nok",
-        "nzd",
-        "php",
-        "pln",
-        "rmb",
-        "ron",
-        "rub",
-        "sek",
-        "sgd",
-        "thb",
-        "try",
-        "twd",
-        "usd",
-        "vnd",
-        "zar",
-        "a",
-        "c",
-        "hk",
-        "nz",
-        "r",
-        "rs",
-        "kr",
-        "us",
-    ]
+    re.findall(
+        r"\w+",
+        "aud brl cad chf cny czk dkk eur gbp hkd huf idr ils inr jpy krw mxn myr nok nzd php pln "
+        "rmb ron rub sek sgd thb try twd usd vnd zar a c hk nz r rs kr us",
+    )
 )
 
 _DIGITS = r"\d+(?:[.,'’\u00a0\u202f ]\d+)*(?:[eE][+-]?\d{1,3})?|[.,]\d+"
@@ -69,9 +31,9 @@ _NUMERAL = re.compile(
     rf"(?P<open>\()?(?P<before>[^\d()+\-−.,]*)(?P<sign>[+\-−]?)(?P<after_sign>[^\d()+\-−.,]*)"
     rf"(?P<digits>{_DIGITS})(?:\s*(?:-|–|to)\s*(?P<other>{_DIGITS}))?(?P<unit>[^\d()]*)(?P<close>\))?"
 )
-_POINTED = re.compile(r"\d{1,3}(?:,\d{3})+(?:\.\d*)?")
-_COMMAED = re.compile(r"\d{1,3}(?:\.\d{3})+,\d+|\d{1,3}(?:\.\d{3}){2,}")
-_SPACED = re.compile(r"\d{1,3}(?:['’\u00a0\u202f ]\d{3})+(?:[.,]\d+)?")
+_POINT_DECIMAL = re.compile(r"\d{1,3}(?:,\d{3})+(?:\.\d*)?")
+_COMMA_DECIMAL = re.compile(r"\d{1,3}(?:\.\d{3})+,\d+|\d{1,3}(?:\.\d{3}){2,}")
+_SPACED_THOUSANDS = re.compile(r"\d{1,3}(?:['’\u00a0\u202f ]\d{3})+(?:[.,]\d+)?")
 # A small m is a metre, and a small b or t no multiplier either.
 _AMOUNT = re.compile(r"(?<![^\W_])(\d+(?:,\d{3})*(?:\.\d+)?)(?:[\s-]?([^\W\d_]{1,12}|[%\"'+°]))?")
 # What a finite number in a data file begins and ends with, of ASCII.
@@ -85,8 +47,11 @@ _MINUS = {"-", "−"}
 class Numeral(NamedTuple):
     """A number in a text.
 
-    unit: what stands around the digits, the same for all cells of a column that has one unit.
-    comma: whether a decimal comma was read, which alone could have been a separator of thousands.
+    Attributes:
+        value: the number.
+        unit: what stands around the digits, with # in their place; the same for all cells of a
+            column that has one unit.
+        comma: whether a decimal comma was read that could also have separated thousands.
     """
 
     value: float
@@ -120,10 +85,10 @@ def numeral(text: str, *, commas: bool = False) -> Numeral | None:
     """
     if len(text) > LONGEST:
         return None
-    found = _NUMERAL.fullmatch(text.strip())
-    if found is None:
+    match = _NUMERAL.fullmatch(text.strip())
+    if match is None:
         return None
-    opened, before, sign, after_sign, digits, last, unit, closed = found.groups()
+    opened, before, sign, after_sign, digits, last, unit, closed = match.groups()
     around = _around((before + after_sign).strip(), unit.strip())
     if around is None or (opened is None) != (closed is None):
         return None
@@ -145,18 +110,18 @@ def amounts(text: str) -> dict[str, float]:
 
     "300.0HP 3.7L V6" has 300.0 hp and 3.7 l: the digits of V6 are part of a word.
     """
-    found = dict[str, float]()
+    first = dict[str, float]()
     for digits, unit in _AMOUNT.findall(text[:MOST_CHARACTERS].casefold()):
-        if unit not in found and len(digits) <= LONGEST:
-            found[unit] = float(digits.replace(",", ""))
-    return found
+        if unit not in first and len(digits) <= LONGEST:
+            first[unit] = float(digits.replace(",", ""))
+    return first
 
 
 class _Around(NamedTuple):
-    """What stands around digits. unit: as of `Numeral`. factor: what it multiplies them by."""
+    """What stands around digits."""
 
-    unit: str
-    factor: float
+    unit: str  # see `Numeral`
+    factor: float  # what it multiplies them by
 
 
 def _around(before: str, after: str) -> _Around | None:
@@ -198,11 +163,11 @@ def _number(digits: str, commas: bool) -> tuple[float | None, bool]:
     comma = False
     if commas and "." not in mantissa and mantissa.count(",") == 1:
         mantissa, comma = mantissa.replace(",", "."), True
-    elif _POINTED.fullmatch(mantissa):
+    elif _POINT_DECIMAL.fullmatch(mantissa):
         mantissa = mantissa.replace(",", "")
-    elif _COMMAED.fullmatch(mantissa):
+    elif _COMMA_DECIMAL.fullmatch(mantissa):
         mantissa = mantissa.replace(".", "").replace(",", ".")
-    elif _SPACED.fullmatch(mantissa):
+    elif _SPACED_THOUSANDS.fullmatch(mantissa):
         mantissa = re.sub(r"['’\u00a0\u202f ]", "", mantissa).replace(",", ".")
     elif mantissa.count(",") == 1 and "." not in mantissa:
         mantissa, comma = mantissa.replace(",", "."), True

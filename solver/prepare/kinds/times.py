@@ -41,19 +41,22 @@ _FORMS = tuple(
 )
 
 
-class Written(NamedTuple):
-    """A moment as it was written: numbers a and b of a date whose order may be open.
+class WrittenMoment(NamedTuple):
+    """A moment in a text, in which the day or the month may come first.
 
-    order: "day" or "month" if only one reading of a and b is a date, "" if both are, or there is
-    nothing to choose. seconds: with the month first; other: with the day first.
+    Attributes:
+        order: "day" or "month" if the text is a date only with that one first; "" if both readings
+            are dates, or the text leaves no choice.
+        month_first: seconds since 1970 if the month comes first.
+        day_first: the same if the day comes first. Both are equal where there is no choice.
     """
 
     order: str
-    seconds: float
-    other: float
+    month_first: float
+    day_first: float
 
 
-def moment(text: str) -> Written | None:
+def moment(text: str) -> WrittenMoment | None:
     """Return the moment that a text says; None for another text."""
     if not 6 <= len(text) <= LONGEST or not any(map(str.isdigit, text)):
         return None
@@ -61,45 +64,49 @@ def moment(text: str) -> Written | None:
 
 
 @lru_cache(4096)  # the cells of a block are read, encoded and shown
-def _moment(text: str) -> Written | None:
+def _moment(text: str) -> WrittenMoment | None:
     for order, form in _FORMS:
-        found = form.fullmatch(text)
-        if found is not None:
-            return _written(order, found)
+        match = form.fullmatch(text)
+        if match is not None:
+            return _read_date(order, match)
     return None
 
 
-def _written(order: str, found: "re.Match[str]") -> Written | None:
-    clock = _clock(found)
+def _read_date(order: str, match: "re.Match[str]") -> WrittenMoment | None:
+    """Return the moment of a text that matches one of `_FORMS`; None if it is no date."""
+    clock = _clock(match)
     if clock is None:
         return None
-    digits, first = found.group("year", "a")
+    digits, first = match.group("year", "a")
     year, a = int(digits), int(first)
     if len(digits) == 2:
         year += 2000 if year < 70 else 1900
     if order == "named":
-        name = found["month"].lower()
+        name = match["month"].lower()
         if name[:3] not in _MONTHS or not _FULL[name[:3]].startswith(name[: max(3, len(name))]):
             return None
         day = _days(year, _MONTHS.index(name[:3]) + 1, a)
         return None if day is None else _without_order(DAY * day + clock)
-    b = int(found["b"])
+    b = int(match["b"])
     month_first = _days(year, a, b)
     if order == "ymd":
         return None if month_first is None else _without_order(DAY * month_first + clock)
     day_first = _days(year, b, a)
     if month_first is None and day_first is None:
         return None
-    which = "day" if month_first is None else "month" if day_first is None else ""
-    one = month_first if month_first is not None else day_first
-    other = day_first if day_first is not None else month_first
-    assert one is not None
-    assert other is not None
-    return Written(which, DAY * one + clock, DAY * other + clock)
+    if month_first is None:
+        order, month_first = "day", day_first
+    elif day_first is None:
+        order, day_first = "month", month_first
+    else:
+        order = ""
+    assert month_first is not None
+    assert day_first is not None
+    return WrittenMoment(order, DAY * month_first + clock, DAY * day_first + clock)
 
 
-def _without_order(seconds: float) -> Written:
-    return Written("", seconds, seconds)
+def _without_order(seconds: float) -> WrittenMoment:
+    return WrittenMoment("", seconds, seconds)
 
 
 _FULL = {
@@ -112,11 +119,10 @@ _FULL = {
 _FULL["sep"] = "september"
 
 
-def _clock(found: "re.Match[str]") -> float | None:
-    """Return the seconds after midnight in UTC; None for a time of day that is none."""
-    digits = found.group("hour", "minute", "second")
-    part, half, zone = found.group("part", "half", "zone")
-    hour, minute, second = [int(each or 0) for each in digits]
+def _clock(match: "re.Match[str]") -> float | None:
+    """Return the seconds after midnight in UTC; None if there is no such time of day."""
+    hour, minute, second = [int(each or 0) for each in match.group("hour", "minute", "second")]
+    part, half, zone = match.group("part", "half", "zone")
     if half:
         if not 1 <= hour <= 12:
             return None
@@ -142,19 +148,20 @@ _LENGTHS = (31, 29, 31, 30, 31, 30, 31, 31, 30, 31, 30, 31)
 
 
 def _days(year: int, month: int, day: int) -> int | None:
-    """Return the days from 1970-01-01 to a date, by Hinnant's `days_from_civil`; None for none."""
+    """Return the days from 1970-01-01 to a date (Hinnant's `days_from_civil`), if there is one."""
     if not 1 <= month <= 12 or not 1 <= day <= _LENGTHS[month - 1]:
         return None
     if month == 2 and day == 29 and (year % 4 or (year % 100 == 0 and year % 400)):
         return None
     y = year - (month <= 2)
-    era, of_era = divmod(y, 400)
-    of_year = (153 * (month - 3 if month > 2 else month + 9) + 2) // 5 + day - 1
-    return era * 146_097 + of_era * 365 + of_era // 4 - of_era // 100 + of_year - 719_468
+    era, year_of_era = divmod(y, 400)
+    day_of_year = (153 * (month - 3 if month > 2 else month + 9) + 2) // 5 + day - 1
+    leap_days = year_of_era // 4 - year_of_era // 100
+    return era * 146_097 + year_of_era * 365 + leap_days + day_of_year - 719_468
 
 
 def epoch(value: float) -> float | None:
-    """Return the seconds of a number that may be one of seconds or milliseconds since 1970."""
+    """Return a number of seconds or milliseconds since 1970 as seconds; None if it is too far."""
     if FIRST_EPOCH <= value <= LAST_EPOCH:
         return value
     return value / 1e3 if 1e3 * FIRST_EPOCH <= value <= 1e3 * LAST_EPOCH else None

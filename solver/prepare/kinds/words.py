@@ -16,14 +16,14 @@ import numpy as np
 
 from wolfstream.solver.arrays import Float64Array
 
-# Of a longer text, what is read; and how many codes it has at most.
+# How many characters of a text are read, and how many codes it has at most.
 MOST_CHARACTERS = 4096
 MOST_CODES = 64
 _WORD = re.compile(r"[^\W_]+(?:['’][^\W_]+)?")
-# Of a code: those of its column come first.
+# The bits of a code, and how many of them, the upper ones, its column decides.
 _BITS, _COLUMN_BITS = 51, 10
-# Of longer words, codes are not kept for the next time.
-_LONGEST_KEPT = 48
+# Codes of longer words are not cached.
+_LONGEST_CACHED = 48
 
 
 def words_of(text: str) -> list[str]:
@@ -44,16 +44,11 @@ def codes_of_words(key: bytes, text: str) -> list[float]:
     """
     words = words_of(text)
     whole = " ".join(words) if words else text[:MOST_CHARACTERS]
-    given = list(dict.fromkeys([f"={whole}", *words]))[:MOST_CODES]
-    pairs = list(dict.fromkeys(pairwise(words)))[: MOST_CODES - len(given)]
-    joined = [f"{one} {other}" for one, other in pairs]
-    codes = [
-        _short_code(key, one) if len(one) <= _LONGEST_KEPT else _code(key, one)
-        for one in (*given, *joined)
-    ]
-    for k in range(len(given), len(codes)):
-        codes[k] -= 1.0
-    return codes
+    terms = list(dict.fromkeys([f"={whole}", *words]))[:MOST_CODES]
+    pairs = list(dict.fromkeys(pairwise(words)))[: MOST_CODES - len(terms)]
+    # A pair has an even code, so it is never that of a word.
+    codes_of_pairs = [word_code(key, f"{first} {second}") - 1.0 for first, second in pairs]
+    return [*(word_code(key, term) for term in terms), *codes_of_pairs]
 
 
 def codes_of_number(key: bytes, value: float) -> list[float]:
@@ -64,35 +59,35 @@ def codes_of_number(key: bytes, value: float) -> list[float]:
     mantissa, exponent = math.frexp(abs(value))
     sign = "-" if value < 0.0 else "+"
     ranges = (f"#{sign}{exponent}", f"#{sign}{exponent}/{int(16.0 * mantissa)}")
-    return [word_code(key, one) for one in (f"={value!r}", *ranges)]
+    return [word_code(key, term) for term in (f"={value!r}", *ranges)]
 
 
 def word_code(key: bytes, word: str) -> float:
     """Return the code of a word, an odd whole number below 0."""
-    return (_short_code if len(word) <= _LONGEST_KEPT else _code)(key, word)
+    return (_cached_code if len(word) <= _LONGEST_CACHED else _code)(key, word)
 
 
 def _code(key: bytes, word: str) -> float:
-    of_column, keyed = _of_column(key)
-    hashed = keyed.copy()
-    hashed.update(word.encode(errors="surrogatepass"))
-    of_word = int.from_bytes(hashed.digest()) >> (64 - _BITS + _COLUMN_BITS)
-    return -1.0 - 2.0 * float(of_column + of_word)
+    upper_bits, column_hash = _column_hash(key)
+    word_hash = column_hash.copy()
+    word_hash.update(word.encode(errors="surrogatepass"))
+    lower_bits = int.from_bytes(word_hash.digest()) >> (64 - _BITS + _COLUMN_BITS)
+    return -1.0 - 2.0 * float(upper_bits + lower_bits)
 
 
 @lru_cache(4096)
-def _of_column(key: bytes) -> tuple[int, blake2b]:
-    """Return the upper bits of a column's codes, and the hash of its words, without any yet."""
-    of_column = int.from_bytes(key[:8]) >> (64 - _COLUMN_BITS)
-    return of_column << (_BITS - _COLUMN_BITS), blake2b(digest_size=8, key=key)
+def _column_hash(key: bytes) -> tuple[int, blake2b]:
+    """Return the upper bits of a column's codes, and a hash that takes a word."""
+    upper_bits = int.from_bytes(key[:8]) >> (64 - _COLUMN_BITS)
+    return upper_bits << (_BITS - _COLUMN_BITS), blake2b(digest_size=8, key=key)
 
 
-_short_code = lru_cache(1 << 13)(_code)
+_cached_code = lru_cache(1 << 13)(_code)
 
 
 def columns_of(codes: Float64Array) -> Float64Array:
-    """Return whole numbers that are equal for codes of one column; NaN stays NaN.
+    """Return a whole number for each code, equal for codes of one column; NaN stays NaN.
 
-    Those of two columns are equal with a probability of 2^-10.
+    Two columns have the same number with a probability of 2^-10.
     """
     return np.floor((-1.0 - codes) / 2.0 ** (_BITS - _COLUMN_BITS + 1))

@@ -12,8 +12,8 @@ from tests.service.process import ServerProcess
 from wolfstream.service.access.key_file import KeyFile
 from wolfstream.service.access.keys import add_key
 from wolfstream.service.errors import StartupError
+from wolfstream.service.storage.backup import copy_directory
 from wolfstream.service.storage.data_directory import open_storage
-from wolfstream.service.storage.directory_copy import copy_directory
 from wolfstream.service.storage.key_mark import (
     JournalKeyMark,
     KeyMark,

@@ -17,7 +17,7 @@ from tests.service.specs import PAPERS
 from tests.service.streams import body, part, three_classes
 from tests.service.writer_bench import Bench, state_of
 from wolfstream.service.cli.main import main
-from wolfstream.service.engine import expected_time
+from wolfstream.service.engine import blocks
 from wolfstream.service.heads.answers import Predictions
 from wolfstream.service.model.live import Model
 from wolfstream.service.storage import backup
@@ -118,7 +118,7 @@ def test_a_sequence_of_a_model(copied: Path, tmp_path: Path, to: int, blocks: in
 def test_a_large_request_is_brought_back_as_a_whole_or_not_at_all(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, to: int
 ) -> None:
-    monkeypatch.setattr(expected_time, "PART_SAMPLES", 100)
+    monkeypatch.setattr(blocks, "PART_SAMPLES", 100)
     bench = Bench(tmp_path / "data")
     model = bench.create(SPEC)
     for seed, n in enumerate((10, 450, 10)):

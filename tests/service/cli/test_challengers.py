@@ -15,7 +15,7 @@ from tests.service.process import ServerProcess
 from tests.service.specs import PAPERS
 from tests.service.streams import body, three_classes
 from tests.service.writer_bench import Bench, state_of
-from wolfstream.service.engine.quarantine import QuarantineError, delete
+from wolfstream.service.engine.directory_models import DirectoryModelError, delete
 from wolfstream.service.engine.verification import verify
 from wolfstream.service.model.live import Model
 
@@ -113,7 +113,7 @@ def test_an_export_says_what_it_lacks(pair: tuple[Bench, Model, Model], tmp_path
 def test_its_champion_is_not_deleted_without_a_server(pair: tuple[Bench, Model, Model]) -> None:
     bench = pair[0]
     bench.kill()
-    with pytest.raises(QuarantineError, match="'b' learns from the log of 'a'"):
+    with pytest.raises(DirectoryModelError, match="'b' learns from the log of 'a'"):
         delete(bench.data, "a")
     delete(bench.data, "b")
     delete(bench.data, "a")

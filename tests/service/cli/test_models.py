@@ -77,7 +77,7 @@ def test_one_is_deleted(data: Path) -> None:
 def test_what_is_refused(data: Path, tmp_path: Path) -> None:
     asked = ["models", "delete", "prices", "--data", str(data)]
     assert CliRunner().invoke(main, asked, input="n\n").exit_code == 1
-    assert "there is no model 'other'; there is prices, mail" in error_of(
+    assert "has no model 'other'; it has prices, mail" in error_of(
         run("skip", "other", "--data", data)
     )
     assert "is no data directory" in error_of(run("list", "--data", tmp_path))

@@ -7,11 +7,11 @@ import pytest
 
 from tests.service.memory_storage import MemoryStorage
 from wolfstream.service.engine.challenger_lookup import ChallengerLookup
+from wolfstream.service.engine.idempotency_keys import IdempotencyKeys
 from wolfstream.service.engine.leading import Leadership
 from wolfstream.service.engine.live_models import LiveModels
 from wolfstream.service.engine.new_models import NewModels
 from wolfstream.service.engine.promotion import Promotion
-from wolfstream.service.engine.remembered_keys import RememberedKeys
 from wolfstream.service.errors import NotFollowing, NotLeader, UnknownModel
 from wolfstream.service.model.live import Model
 from wolfstream.service.model.memory import ModelMemory
@@ -25,7 +25,7 @@ class Replica:
 
     def __init__(self) -> None:
         storage = MemoryStorage().storage
-        keys = RememberedKeys(10, 1000)
+        keys = IdempotencyKeys(10, 1000)
         self.models = LiveModels(storage, keys, ModelMemory(1 << 40))
         new_models = NewModels(storage, self.models, 10)
         self.leading = Leadership(storage, self.models, keys, UNUSED, UNUSED, UNUSED)

@@ -36,7 +36,7 @@ def champion(bench: Bench) -> Model:
 def follow(
     bench: Bench, champion: Model, spec: Any = OTHER, start: Start = "empty", name: str = "b"
 ) -> Model:
-    return bench.writer.follow(name, champion, read_papers_spec(spec), start)[0]
+    return bench.writer.challengers.make(name, champion, read_papers_spec(spec), start)[0]
 
 
 def learn(bench: Bench, model: Model, start: int, stop: int, step: int = 23) -> None:

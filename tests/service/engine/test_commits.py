@@ -14,7 +14,7 @@ from tests.service.memory_storage import MemoryStorage
 from tests.service.specs import read_papers_spec
 from tests.service.streams import part, two_classes
 from tests.service.writer_bench import work_off
-from wolfstream.service.engine.learn_request import LearnRequest
+from wolfstream.service.engine.queue_items import LearnRequest
 from wolfstream.service.engine.writer import Writer
 from wolfstream.service.errors import InDoubt, SnapshotFailed, StorageFailed
 from wolfstream.service.model.live import Model
@@ -200,7 +200,7 @@ def test_a_challenger_waits_until_it_is_known_whether_its_checkpoint_was_written
     server: Server, fate: Literal["lost", "written"]
 ) -> None:
     """Else a restart would go on from a checkpoint that it had passed without one."""
-    follower, _ = server.writer.follow("c", server.a, SPEC, "empty")
+    follower, _ = server.writer.challengers.make("c", server.a, SPEC, "empty")
     challengers, memory = server.writer.challengers, server.memory
     server.send((server.a, 0, None), (server.a, 1, None))
     challengers.catch_up(follower)

@@ -12,9 +12,7 @@ import pytest
 
 from tests.service.writer_bench import work_off
 from wolfstream.service.engine import group_learning
-from wolfstream.service.engine.late_labels import LabelRequest
-from wolfstream.service.engine.learn_request import LearnRequest
-from wolfstream.service.engine.predictions import WaitingRowsRequest
+from wolfstream.service.engine.queue_items import LabelRequest, LearnRequest, WaitingRowsRequest
 from wolfstream.service.engine.writer import Writer
 from wolfstream.service.errors import ServerFailed
 from wolfstream.service.model.draft import Draft

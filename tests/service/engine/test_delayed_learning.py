@@ -9,8 +9,7 @@ import pytest
 
 from tests.service.streams import curve, three_classes
 from tests.service.writer_bench import Bench, work_off
-from wolfstream.service.engine.late_labels import LabelRequest
-from wolfstream.service.engine.predictions import WaitingRowsRequest
+from wolfstream.service.engine.queue_items import LabelRequest, WaitingRowsRequest
 from wolfstream.service.model.live import Model
 from wolfstream.service.samples.ids import LateLabels
 from wolfstream.service.samples.numbers import LARGEST_TARGET

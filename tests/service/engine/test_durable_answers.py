@@ -14,7 +14,7 @@ from tests.service.memory_storage import Fate, MemoryStorage
 from tests.service.specs import read_papers_spec
 from tests.service.streams import part, two_classes
 from tests.service.writer_bench import work_off
-from wolfstream.service.engine.learn_request import LearnRequest
+from wolfstream.service.engine.queue_items import LearnRequest
 from wolfstream.service.engine.writer import Writer
 from wolfstream.service.errors import StorageFailed
 from wolfstream.service.model.live import Model

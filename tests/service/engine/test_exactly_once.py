@@ -27,7 +27,7 @@ from tests.service.specs import read_papers_spec
 from tests.service.streams import curve, part, two_classes
 from tests.service.writer_bench import work_off
 from wolfstream.service.engine.idempotency import frame_key, header_key
-from wolfstream.service.engine.learn_request import LearnRequest
+from wolfstream.service.engine.queue_items import LearnRequest
 from wolfstream.service.engine.writer import Writer
 from wolfstream.service.errors import KeyReused, NotYetLearned, StartupError, StorageFailed
 from wolfstream.service.heads.kinds import fit_window
@@ -286,7 +286,7 @@ def test_a_window_that_was_refitted_in_between(opened: Callable[..., Bench]) -> 
 
     first = learn()
     window = bench.writer.window(bench.model)
-    bench.writer.keep_fit(bench.model, window, fit_window(window, "job", lambda _: None))
+    bench.writer.serve_fit(bench.model, window, fit_window(window, "job", lambda _: None))
     for _ in range(2):
         assert same(learn(), first)
         bench.crash()

@@ -29,7 +29,7 @@ from wolfstream.service.spec.model import read_spec
 from wolfstream.service.storage.data_directory import open_storage
 from wolfstream.service.storage.snapshot_files import SnapshotFiles
 from wolfstream.service.web.formats.problems import problem_of
-from wolfstream.service.web.routes.health import check_alive
+from wolfstream.service.web.routes.server import check_alive
 
 SAMPLES = two_classes(100)
 SPEC = read_spec({"working_set": {"max_size": 20}, "asset": None})
@@ -75,7 +75,9 @@ class TestAfterTheAcknowledgement:
 
     def test_an_answer_that_cannot_be_kept(self, bench: Bench, monkeypatch: pytest.MonkeyPatch):
         with monkeypatch.context() as patch:
-            patch.setattr("wolfstream.service.engine.remembered_keys.answered", fail(MemoryError()))
+            patch.setattr(
+                "wolfstream.service.engine.idempotency_keys.answered", fail(MemoryError())
+            )
             assert bench.ask("k", 0)["sequence"] == 3
         again = bench.ask("k", 0)
         assert problem_of(again)["outcome"] == "durable"

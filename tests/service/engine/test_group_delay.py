@@ -10,7 +10,7 @@ import pytest
 
 from tests.service.engine.test_failures import NoWarmUp
 from wolfstream.service.engine.facade import Engine
-from wolfstream.service.engine.group_delay import GroupDelay
+from wolfstream.service.engine.intake import GroupDelay
 from wolfstream.service.samples.ids import RowId
 from wolfstream.service.samples.validation import Samples
 from wolfstream.service.settings import Settings
@@ -23,7 +23,7 @@ ROWS = np.array([[0.0, 1.0], [2.0, 3.0]])
 def turns_until_released(monkeypatch: pytest.MonkeyPatch, seconds_a_turn: float) -> list[int]:
     """The turns of the loop after which each of two delays ended, one after another."""
     clock = [0.0]
-    monkeypatch.setattr("wolfstream.service.engine.group_delay.time.monotonic", lambda: clock[0])
+    monkeypatch.setattr("wolfstream.service.engine.intake.time.monotonic", lambda: clock[0])
 
     async def run() -> list[int]:
         turn, released = 0, list[int]()
@@ -50,6 +50,29 @@ class TestGroupDelay:
 
     def test_turns_that_last_release_it_sooner(self, monkeypatch: pytest.MonkeyPatch):
         assert turns_until_released(monkeypatch, 0.01) == [1, 1]
+
+    def test_requests_that_go_on_coming_extend_it_up_to_its_bound(
+        self, monkeypatch: pytest.MonkeyPatch
+    ):
+        alone, _ = turns_until_released(monkeypatch, 0.0)
+        clock = [0.0]
+        now = "wolfstream.service.engine.intake.time.monotonic"
+        monkeypatch.setattr(now, lambda: clock[0])
+
+        async def released_after(requests: int, seconds_a_turn: float) -> int:
+            """The turns to the release, where each of the first turns brings a request."""
+            released = list[int]()
+            delay, turn = GroupDelay(lambda: released.append(turn)), 0
+            while not released:
+                if turn < requests:
+                    delay.begin()
+                await asyncio.sleep(0)
+                turn += 1
+                clock[0] += seconds_a_turn
+            return released[0]
+
+        assert asyncio.run(released_after(20, 0.0)) == alone + 19
+        assert asyncio.run(released_after(20, 0.001)) < alone + 19
 
 
 def with_engine(tmp_path: Path, work: Callable[[Engine], Awaitable[Any]]) -> Any:

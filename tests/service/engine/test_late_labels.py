@@ -10,10 +10,9 @@ import pytest
 
 from tests.service.streams import curve, few_words, part, plain_rows, three_classes, word_counts
 from tests.service.writer_bench import Bench, state_of, work_off
-from wolfstream.service.engine import expected_time
-from wolfstream.service.engine.late_labels import LabelRequest
+from wolfstream.service.engine import blocks
 from wolfstream.service.engine.model_files import ModelFileError, load_model
-from wolfstream.service.engine.predictions import WaitingRowsRequest
+from wolfstream.service.engine.queue_items import LabelRequest, WaitingRowsRequest
 from wolfstream.service.engine.verification import verify
 from wolfstream.service.errors import (
     AnotherState,
@@ -578,7 +577,7 @@ def test_a_rollback_brings_back_the_rows_that_waited(bench: Bench, model: Model)
 def test_a_kill_between_the_parts_of_many_labels(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, done: int
 ) -> None:
-    monkeypatch.setattr(expected_time, "PART_SAMPLES", 30)
+    monkeypatch.setattr(blocks, "PART_SAMPLES", 30)
     bench = Bench(tmp_path / "data")
     model = bench.create(SPEC)
     bench.learn(model, part(SAMPLES, 0, 50))

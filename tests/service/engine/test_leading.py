@@ -11,10 +11,10 @@ from typing import Any
 import pytest
 
 from tests.service.memory_storage import MemoryStorage
+from wolfstream.service.engine.idempotency_keys import IdempotencyKeys
 from wolfstream.service.engine.leading import Leadership
 from wolfstream.service.engine.live_models import LiveModels
 from wolfstream.service.engine.new_models import NewModels
-from wolfstream.service.engine.remembered_keys import RememberedKeys
 from wolfstream.service.errors import NotLeader, StorageFailed
 from wolfstream.service.model.live import Model
 from wolfstream.service.model.memory import ModelMemory
@@ -109,7 +109,7 @@ class Replica:
     def __init__(self) -> None:
         self.memory = MemoryStorage()
         self.storage = self.memory.storage
-        keys = RememberedKeys(10, 1000)
+        keys = IdempotencyKeys(10, 1000)
         self.models = LiveModels(self.storage, keys, ModelMemory(1 << 40))
         unused: Any = None
         self.leading = Leadership(self.storage, self.models, keys, unused, self._in_order, unused)

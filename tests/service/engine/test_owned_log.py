@@ -16,13 +16,11 @@ from tests.service.specs import read_papers_spec
 from tests.service.streams import curve, part, two_classes
 from tests.service.syscalls.library import SystemCalls
 from tests.service.writer_bench import Bench, work_off
+from wolfstream.service.engine.directory_models import export_model
 from wolfstream.service.engine.group_learning import GroupRequest
-from wolfstream.service.engine.late_labels import LabelRequest
-from wolfstream.service.engine.learn_request import LearnRequest
 from wolfstream.service.engine.model_files import load_content
-from wolfstream.service.engine.predictions import WaitingRowsRequest
+from wolfstream.service.engine.queue_items import LabelRequest, LearnRequest, WaitingRowsRequest
 from wolfstream.service.engine.salvage import recover_directory
-from wolfstream.service.engine.transfer import export_model
 from wolfstream.service.errors import InDoubt, ModelBroken, Refusal, StartupError, StorageFailed
 from wolfstream.service.heads.kinds import fit_window
 from wolfstream.service.model.learner import Learner
@@ -88,7 +86,7 @@ def upload(bench: Bench, name: str, spec: dict[str, Any], n: int) -> Model:
 
 def follower(bench: Bench, champion: Model, spec: dict[str, Any] = SPEC) -> Model:
     papers = read_papers_spec(spec)
-    return bench.writer.follow("c", champion, papers, "empty")[0]
+    return bench.writer.challengers.make("c", champion, papers, "empty")[0]
 
 
 def predict(bench: Bench, model: Model, *ids: str) -> Any:
@@ -280,7 +278,7 @@ class TestRollbacks:
         bench.learn(champion, curve(30, 1), "semiparametric")
         bench.writer.challengers.catch_up(challenger)
         window = bench.writer.window(challenger)
-        bench.writer.keep_fit(challenger, window, fit_window(window, "1", lambda _: None))
+        bench.writer.serve_fit(challenger, window, fit_window(window, "1", lambda _: None))
         bench = revived(bench)
         challenger = model_in(bench, "c")
         bench.writer.roll_back(challenger, back_to)

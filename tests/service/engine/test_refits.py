@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 from wolfstream.service.engine import refits
-from wolfstream.service.engine.refits import KEPT, Job, Refits
+from wolfstream.service.engine.refits import MAX_JOBS, Job, Refits
 from wolfstream.service.errors import JobsFull, RefitFailed, StorageFailed, UnknownJob
 from wolfstream.service.heads.fit import Fit, Observe, Progress, Window
 from wolfstream.service.model.live import Model
@@ -202,10 +202,10 @@ def test_the_last_ones_of_a_model_are_remembered(solver: Solver) -> None:
         solver.free.set()
         model = a_model()
         jobs = []
-        for _ in range(KEPT + 3):
+        for _ in range(MAX_JOBS + 3):
             jobs.append(world.refits.start(model))
             await ended(jobs[-1])
-        assert world.refits.jobs(model) == jobs[: -KEPT - 1 : -1]
+        assert world.refits.jobs(model) == jobs[: -MAX_JOBS - 1 : -1]
         assert world.refits.job(model, jobs[-1].id) is jobs[-1]
         for unknown in (jobs[0].id, "nonsense"):
             with pytest.raises(UnknownJob):

@@ -505,7 +505,7 @@ def test_fits_before_and_after_it_at_one_sequence(tmp_path: Path) -> None:
 
     def refit(job: str) -> list[Any]:
         window = bench.writer.window(model)
-        bench.writer.keep_fit(model, window, fit_window(window, job, lambda _: None))
+        bench.writer.serve_fit(model, window, fit_window(window, job, lambda _: None))
         return state_in(model, ROWS)
 
     bench.learn(model, curve(50), "semiparametric")
@@ -531,8 +531,8 @@ def test_a_fit_of_a_window_from_before_is_refused(tmp_path: Path) -> None:
     bench.writer.history.roll_back(model, back_to)
     new = bench.writer.window(model)
     with pytest.raises(RefitFailed, match="ask for another refit"):
-        bench.writer.keep_fit(model, old, fit_window(old, "1", lambda _: None))
-    assert bench.writer.keep_fit(model, new, fit_window(new, "2", lambda _: None))["job"] == "2"
+        bench.writer.serve_fit(model, old, fit_window(old, "1", lambda _: None))
+    assert bench.writer.serve_fit(model, new, fit_window(new, "2", lambda _: None))["job"] == "2"
     bench.kill()
 
 

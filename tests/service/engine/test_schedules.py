@@ -14,7 +14,7 @@ import pytest
 
 from tests.service.schedules.schedule import PROFILES, Schedule
 from tests.service.syscalls.library import SystemCalls
-from wolfstream.service.engine import expected_time
+from wolfstream.service.engine import blocks
 
 STEPS = 200
 # Each of a profile's own seeds fails without one of the fixes that the profile is for.
@@ -37,7 +37,7 @@ SECONDS = float(os.environ.get("HARD_SCHEDULE_SECONDS", "300"))
 @pytest.fixture(autouse=True)
 def _small_parts(monkeypatch: pytest.MonkeyPatch) -> None:
     """Requests of more samples than this are large."""
-    monkeypatch.setattr(expected_time, "PART_SAMPLES", 4)
+    monkeypatch.setattr(blocks, "PART_SAMPLES", 4)
 
 
 def run(folder: Path, calls: SystemCalls, seed: str, profile: str) -> None:

@@ -137,7 +137,7 @@ def test_a_log_is_kept_for_a_challenger_that_is_not_loaded(
 
 
 def test_a_full_log_is_replaced_once_its_challenger_has_a_snapshot_too(server: Server) -> None:
-    below, _ = server.writer.follow("below", server.a, SPEC, "empty")
+    below, _ = server.writer.challengers.make("below", server.a, SPEC, "empty")
     fill(server)
     assert sequences(server.memory, server.a) == [10, 10]
     with server.writer.challengers.paused([below]):
@@ -186,7 +186,7 @@ def test_one_that_was_made_meanwhile_is_not_due(server: Server) -> None:
     server.send((server.a, 0, None))
     learner, snapshots = server.writer.models.learner(server.a), server.writer.snapshots
     learner.fitted = 10**9
-    snapshots.note_if_due(learner)
+    snapshots.schedule_if_due(learner)
     assert snapshots.due() == [learner]
     snapshots.start(server.a)
     assert snapshots.due() == []

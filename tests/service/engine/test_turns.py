@@ -9,13 +9,10 @@ import pytest
 
 from tests.service.streams import few_words, part, plain_rows, three_classes
 from tests.service.writer_bench import Bench, state_of, work_off
-from wolfstream.service.engine import blocks, expected_time
-from wolfstream.service.engine.blocks import CheckedRequest, in_parts
+from wolfstream.service.engine import blocks
+from wolfstream.service.engine.blocks import CheckedRequest, in_parts, seconds_per_sample
 from wolfstream.service.engine.duplicates import Duplicates
-from wolfstream.service.engine.expected_time import seconds_per_sample
-from wolfstream.service.engine.late_labels import SampleRun
-from wolfstream.service.engine.learn_request import LearnRequest
-from wolfstream.service.engine.queue_items import Order
+from wolfstream.service.engine.queue_items import LearnRequest, Order, SampleRun
 from wolfstream.service.engine.turns import Work
 from wolfstream.service.errors import NotYetLearned
 from wolfstream.service.model.learner import Learner
@@ -31,7 +28,7 @@ SMALL = 100
 
 @pytest.fixture(autouse=True)
 def small_parts(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(expected_time, "PART_SAMPLES", SMALL)
+    monkeypatch.setattr(blocks, "PART_SAMPLES", SMALL)
 
 
 def request(model: Model, samples: Samples, key: bytes | None = None) -> LearnRequest:
@@ -289,7 +286,7 @@ class TestBlocks:
         [(0.0, SMALL), (0.001, SMALL), (0.01, 40), (0.1, 16), (10.0, 16)],
     )
     def test_they_are_bounded_by_expected_time(self, seconds: float, expected: int) -> None:
-        assert expected_time.block_size(seconds) == expected
+        assert blocks.block_size(seconds) == expected
 
     def test_slow_samples_are_learned_in_smaller_blocks(self, tmp_path: Path) -> None:
         """A request is divided, and small ones that come together are not one block."""

@@ -14,10 +14,13 @@ import pytest
 from tests.service.memory_storage import MemoryStorage
 from tests.service.specs import read_papers_spec
 from tests.service.streams import part, two_classes
-from wolfstream.service.engine.late_labels import LabelRequest
-from wolfstream.service.engine.learn_request import LearnRequest
-from wolfstream.service.engine.predictions import WaitingRowsRequest
-from wolfstream.service.engine.queue_items import Item, Order
+from wolfstream.service.engine.queue_items import (
+    Item,
+    LabelRequest,
+    LearnRequest,
+    Order,
+    WaitingRowsRequest,
+)
 from wolfstream.service.engine.writer import Writer
 from wolfstream.service.errors import AnotherState, InDoubt, NotLeader, StorageFailed
 from wolfstream.service.model.live import Model

@@ -10,7 +10,7 @@ import pytest
 
 from tests.service.streams import part, two_classes
 from tests.service.writer_bench import work_off
-from wolfstream.service.engine.learn_request import LearnRequest
+from wolfstream.service.engine.queue_items import LearnRequest
 from wolfstream.service.engine.writer import Writer
 from wolfstream.service.errors import StorageFailed
 from wolfstream.service.samples.validation import Samples

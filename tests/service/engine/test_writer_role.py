@@ -78,8 +78,8 @@ class TestRole:
         assert aside.wait(SOON)
         with role.step():
             threading.Timer(0.05, go_on.set).start()
-            with role.alone():
-                assert back == [True]
+            role.wait_until_alone()
+            assert back == [True]
         thread.join(SOON)
 
     def test_who_waits_for_a_model_lets_the_thread_that_uses_it_come_back(self) -> None:
@@ -189,7 +189,7 @@ class TestThreads:
         self, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
     ) -> None:
         monkeypatch.setattr("wolfstream.service.engine.writer_thread._ASIDE_SECONDS", 0.0005)
-        monkeypatch.setattr("wolfstream.service.engine.expected_time.PART_SAMPLES", 20)
+        monkeypatch.setattr("wolfstream.service.engine.blocks.PART_SAMPLES", 20)
         said = dict[str, Any]()
 
         async def send(engine: Engine, model: Model, seed: int) -> None:

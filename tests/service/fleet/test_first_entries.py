@@ -17,7 +17,7 @@ from nats.js.kv import KeyValue
 from wolfstream.service.access.keys import KeysError, add_key
 from wolfstream.service.fleet import identity as identity_module
 from wolfstream.service.fleet.api_keys import FleetKeys
-from wolfstream.service.fleet.bucket_entries import EntryTaken, create_entry
+from wolfstream.service.fleet.bucket_watch import EntryTaken, create_entry
 from wolfstream.service.fleet.connection import NatsConnection, NatsTimeout
 from wolfstream.service.fleet.identity import identity
 from wolfstream.service.fleet.streams import KEYS_BUCKET, MODELS_BUCKET, make_streams

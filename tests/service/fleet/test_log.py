@@ -28,8 +28,7 @@ from wolfstream.service.fleet import (
     subject_messages,
 )
 from wolfstream.service.fleet.connection import NatsConnection, NatsRefusal, NatsTimeout
-from wolfstream.service.fleet.fleet_models import fleet_models
-from wolfstream.service.fleet.jetstream_catalogue import JetStreamCatalogue
+from wolfstream.service.fleet.jetstream_catalogue import JetStreamCatalogue, fleet_models
 from wolfstream.service.fleet.jetstream_journal import JetStreamJournal
 from wolfstream.service.fleet.jetstream_log import JetStreamLog
 from wolfstream.service.fleet.jetstream_snapshots import JetStreamSnapshots

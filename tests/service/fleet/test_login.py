@@ -28,7 +28,7 @@ from wolfstream.service.fleet.connection import NatsConnection
 from wolfstream.service.fleet.login import NOBODY, Login
 from wolfstream.service.fleet.opening import connect, keys_at, open_fleet
 from wolfstream.service.settings import Settings
-from wolfstream.service.web.nats_login import nats_login
+from wolfstream.service.web.joining import nats_login
 
 ROOT = Path(__file__).parents[3]
 _BYTES = 8 << 20

@@ -43,7 +43,7 @@ from tests.service.fleet.trio import wait_for
 from tests.service.fleet.writers import Server
 from wolfstream.service.engine import commits
 from wolfstream.service.fleet import jetstream_catalogue, jetstream_term, key_archive
-from wolfstream.service.fleet.bucket_entries import create_entry
+from wolfstream.service.fleet.bucket_watch import create_entry
 from wolfstream.service.fleet.connection import NatsTimeout
 from wolfstream.service.fleet.streams import STATES
 

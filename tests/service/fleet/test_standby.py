@@ -11,8 +11,7 @@ from tests.service.nats import MISSING, NatsServers
 from tests.service.specs import read_papers_spec
 from tests.service.streams import part, two_classes
 from wolfstream.service.engine import replay
-from wolfstream.service.engine.challenger_takeover import take_over
-from wolfstream.service.engine.standby import Standby
+from wolfstream.service.engine.takeover import Standby, take_over
 from wolfstream.service.errors import NotReady
 from wolfstream.service.model.learner import Learner
 from wolfstream.service.model.learning_time import LearningTime

@@ -17,8 +17,13 @@ from wolfstream.service.errors import StartupError
 from wolfstream.service.fleet import connection as connection_module
 from wolfstream.service.fleet.connection import NatsConnection, NatsDisconnected, StreamMessage
 from wolfstream.service.fleet.flushing import warn_of_flushing
-from wolfstream.service.fleet.reserve import with_bound
-from wolfstream.service.fleet.streams import STATES, grow_streams, log_location, make_streams
+from wolfstream.service.fleet.streams import (
+    STATES,
+    grow_streams,
+    log_location,
+    make_streams,
+    with_bound,
+)
 
 _BYTES = 8 << 20
 

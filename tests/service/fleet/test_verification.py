@@ -12,7 +12,7 @@ if MISSING:
     pytest.skip(MISSING, allow_module_level=True)
 
 from wolfstream.service.cli.main import main
-from wolfstream.service.engine.standby import Standby
+from wolfstream.service.engine.takeover import Standby
 from wolfstream.service.fleet.chain import new_writer
 from wolfstream.service.fleet.commit_messages import event_row
 from wolfstream.service.fleet.jetstream_term import part_rows

@@ -14,7 +14,7 @@ from wolfstream.service.engine.history import History
 from wolfstream.service.engine.leading import Leadership
 from wolfstream.service.engine.live_models import LiveModels
 from wolfstream.service.engine.snapshot_schedule import SnapshotSchedule
-from wolfstream.service.engine.standby import Standby
+from wolfstream.service.engine.takeover import Standby
 from wolfstream.service.engine.turns import Turns
 from wolfstream.service.errors import NotYetLearned
 from wolfstream.service.model.live import Model

@@ -20,7 +20,7 @@ from tests.service.fleet.test_log import Replica
 from tests.service.fleet.writers import Server
 from tests.service.nats import NatsServers
 from tests.service.streams import two_classes
-from wolfstream.service.engine.learn_request import LearnRequest
+from wolfstream.service.engine.queue_items import LearnRequest
 from wolfstream.service.errors import NotLeader, NotYetLearned, Refusal, StorageFailed
 
 # Learned in parts.

@@ -12,10 +12,8 @@ from tests.service.specs import read_papers_spec
 from tests.service.streams import part, two_classes
 from tests.service.writer_bench import work_off
 from wolfstream.service.engine.group_learning import GroupRequest
-from wolfstream.service.engine.late_labels import LabelRequest
-from wolfstream.service.engine.learn_request import LearnRequest
 from wolfstream.service.engine.model_files import load_content
-from wolfstream.service.engine.predictions import WaitingRowsRequest
+from wolfstream.service.engine.queue_items import LabelRequest, LearnRequest, WaitingRowsRequest
 from wolfstream.service.engine.writer import Writer
 from wolfstream.service.model.learner import Learner
 from wolfstream.service.model.live import Model
@@ -69,7 +67,7 @@ class Server:
     def follow(self, name: str, champion: str) -> Model:
         """A new model that follows another one, which is led here, and learns as it does."""
         spec = read_papers_spec({**SPEC, "seed": 7})
-        return self.writer.follow(name, self.model(champion), spec, "empty")[0]
+        return self.writer.challengers.make(name, self.model(champion), spec, "empty")[0]
 
     def catch_up(self, name: str) -> None:
         """Let a model that follows another one learn everything that this one has."""

@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from wolfstream.service.heads.batch import Batch
+from wolfstream.service.heads.online_learner import Batch
 from wolfstream.service.model.learner import Learner
 from wolfstream.service.model.live import Model
 from wolfstream.service.samples.validation import Samples

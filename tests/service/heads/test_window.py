@@ -4,7 +4,7 @@ import numpy as np
 from hypothesis import given
 from hypothesis import strategies as st
 
-from wolfstream.service.heads.window import RecentSamples
+from wolfstream.service.heads.semiparametric import RecentSamples
 
 pieces = st.lists(st.integers(0, 90), max_size=12)
 

@@ -90,6 +90,15 @@ def test_a_table_has_numbers_and_categories():
     assert opened["range"] == [0.0, 1.0]
 
 
+def test_texts_whose_numbers_come_again_and_again_keep_their_kind():
+    chip, off, size = ("True", "False"), ("5.0%", "10.0%", "25.0%"), (36, 38, 40)
+    rows = [{"chip": chip[k % 2], "off": off[k % 3], "size": size[k % 3]} for k in range(400)]
+    learner = learner_of()
+    learn(learner, samples(rows, ["ab"[k % 5 == 0] for k in range(400)]))
+    kinds = {column["name"]: column["kind"] for column in learner.model.describe()["columns"]}
+    assert kinds == {"chip": "boolean", "off": "number in text", "size": "code"}
+
+
 def test_categories_and_numbers_are_learned_together():
     learner, rows = learner_of(), rooms(1500)
     predicted = learn(learner, samples(rows), 64)

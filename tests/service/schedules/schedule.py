@@ -26,11 +26,13 @@ from tests.service.syscalls.disk import LOSSES
 from tests.service.syscalls.library import FOREVER, Call, SystemCalls
 from wolfstream.service.engine.challengers import Turn
 from wolfstream.service.engine.group_learning import GroupRequest
-from wolfstream.service.engine.late_labels import LabelRequest
-from wolfstream.service.engine.learn_request import LearnRequest
 from wolfstream.service.engine.model_files import load_content
-from wolfstream.service.engine.predictions import WaitingRowsRequest
-from wolfstream.service.engine.queue_items import Order
+from wolfstream.service.engine.queue_items import (
+    LabelRequest,
+    LearnRequest,
+    Order,
+    WaitingRowsRequest,
+)
 from wolfstream.service.errors import Refusal, StartupError
 from wolfstream.service.heads.kinds import fit_window
 from wolfstream.service.model.learner import Learner
@@ -550,7 +552,7 @@ class Schedule:
             if model.id in self._jobs:
                 self._jobs[model.id].add(job)
             window = writer.window(model)
-            return writer.keep_fit(model, window, fit_window(window, job, lambda _: None))
+            return writer.serve_fit(model, window, fit_window(window, job, lambda _: None))
 
         self._order(model, fit, lambda _: None)
 

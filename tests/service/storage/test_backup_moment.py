@@ -9,7 +9,7 @@ import pytest
 
 from tests.service.engine.test_owned_log import SPEC, learn, model_in, upload
 from tests.service.writer_bench import Bench
-from wolfstream.service.storage import directory_copy
+from wolfstream.service.storage import backup
 from wolfstream.service.storage.backup import back_up
 from wolfstream.service.storage.reach import BackupError
 from wolfstream.service.storage.restore import restore
@@ -37,7 +37,7 @@ def act_before_moment(patch: pytest.MonkeyPatch, number: int, action: Callable[[
             action()
         return SqliteFile(*arguments, **named)
 
-    patch.setattr(directory_copy, "SqliteFile", opening)
+    patch.setattr(backup, "SqliteFile", opening)
 
 
 @pytest.mark.parametrize("number", [1, 2])

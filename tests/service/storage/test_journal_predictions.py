@@ -9,8 +9,8 @@ from tests.service.storage.journals import entry, opened
 from tests.service.storage.writing import append, create, log_of, term_of
 from wolfstream.service.storage.entries import Entry, Rollback
 from wolfstream.service.storage.interfaces import Storage
+from wolfstream.service.storage.restore import Cut, cut_at_time
 from wolfstream.service.storage.sqlite_file import SqliteFile
-from wolfstream.service.storage.sqlite_point import Cut, cut_at_time
 
 
 class TestPredictions:

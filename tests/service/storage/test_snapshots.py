@@ -20,7 +20,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from hypothesis.extra import numpy as arrays
 
-from wolfstream.service.storage import archive as archives
+from wolfstream.service.storage import snapshot_format as archives
 from wolfstream.service.storage.snapshot_files import SnapshotFiles
 from wolfstream.service.storage.snapshot_format import (
     DamagedSnapshot,

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from wolfstream.service.files import arrow as reader
-from wolfstream.service.web.formats.tables import ARROW, PARQUET
+from wolfstream.service.web.formats.wire import ARROW, PARQUET
 
 pa = pytest.importorskip("pyarrow")
 pq = pytest.importorskip("pyarrow.parquet")

@@ -19,8 +19,8 @@ from websockets.sync.client import connect
 from tests.service.access.test_keys import bearer, problem
 from tests.service.process import ServerProcess
 from wolfstream.service.access.key_file import KeyFile
+from wolfstream.service.access.key_ring import Quota
 from wolfstream.service.access.keys import add_key
-from wolfstream.service.access.quota import Quota
 from wolfstream.service.errors import (
     InvalidSamples,
     QuotaExceeded,

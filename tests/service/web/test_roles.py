@@ -17,7 +17,6 @@ if MISSING:
     pytest.skip(MISSING, allow_module_level=True)
 
 from wolfstream.service.fleet.members import Leadership, Replica
-from wolfstream.service.web import role_changes
 from wolfstream.service.web import roles as module
 from wolfstream.service.web.roles import Roles
 
@@ -206,9 +205,9 @@ class TestWithoutLeader:
 
     @pytest.fixture(autouse=True)
     def quick(self, monkeypatch: pytest.MonkeyPatch) -> None:
-        monkeypatch.setattr(role_changes, "BEAT_SECONDS", 0.02)
-        monkeypatch.setattr(role_changes, "_WATCH_SECONDS", 0.01)
-        monkeypatch.setattr(role_changes, "_FIRST_PAUSE", self.PAUSE)
+        monkeypatch.setattr(module, "BEAT_SECONDS", 0.02)
+        monkeypatch.setattr(module, "_WATCH_SECONDS", 0.01)
+        monkeypatch.setattr(module, "_FIRST_PAUSE", self.PAUSE)
 
     async def followed(self, monkeypatch: pytest.MonkeyPatch) -> Roled:
         """Return the roles of a replica that stands by for a model."""

@@ -5,9 +5,8 @@ import pytest
 
 from tests.solver.differences import central
 from tests.solver.streams import clusters
-from wolfstream.solver.asset.gradients import score_gradient
 from wolfstream.solver.asset.learner import Asset
-from wolfstream.solver.asset.view import predict
+from wolfstream.solver.asset.view import predict, score_gradient
 from wolfstream.solver.kernels.functions import Kernel
 
 MAPS = {

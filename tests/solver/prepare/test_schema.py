@@ -32,7 +32,7 @@ from wolfstream.solver.prepare.settling import (
     MOST_COLUMNS,
     MOST_SLOTS_IN_ALL,
     _run_lengths,
-    extended,
+    schema_after_first,
 )
 from wolfstream.solver.prepare.table_rows import TableRows
 
@@ -52,7 +52,7 @@ def check(schema: Schema, cells: Cells) -> None:
 
 
 def after(*rows, schema=None) -> Schema:
-    found = extended(schema or Schema(), cells_of_rows(rows))
+    found = schema_after_first(schema or Schema(), cells_of_rows(rows))
     assert found is not None
     return found
 
@@ -107,7 +107,9 @@ def test_an_absent_name_and_null_are_missing():
 def test_an_unknown_name_is_refused_with_the_one_that_is_close(first):
     schema = after(*[{"warmth": 1, "humidity": 2}] * first, schema=Schema(names_are="strict"))
     with pytest.raises(Misfit) as refused:
-        extended(schema, cells_of_rows([{"warmth": 1, "humidity": 2}, {"warmt": 1, "humidity": 2}]))
+        schema_after_first(
+            schema, cells_of_rows([{"warmth": 1, "humidity": 2}, {"warmt": 1, "humidity": 2}])
+        )
     assert (refused.value.row, refused.value.name) == (1, "warmt")
     assert "did you mean 'warmth'" in refused.value.full_detail()
     assert "it has warmth, humidity" in refused.value.full_detail(suggest=False)
@@ -138,27 +140,27 @@ def test_so_many_late_names_are_learned_and_no_more():
     ],
 )
 def test_rows_that_drop_names_and_bring_others_are_sparse(rows):
-    assert extended(Schema(), cells_of_rows(rows)) is None
+    assert schema_after_first(Schema(), cells_of_rows(rows)) is None
 
 
 @pytest.mark.parametrize("other", [{"b": "x", "c": 1, "d": 2}, {"b": None, "c": 1, "d": 2}])
 def test_rows_with_texts_or_holes_are_never_sparse(other):
     with pytest.raises(Misfit):
-        extended(Schema(names_are="strict"), cells_of_rows([{"a": 1}, other]))
+        schema_after_first(Schema(names_are="strict"), cells_of_rows([{"a": 1}, other]))
     assert after({"a": 1}, other).names == ("a", "b", "c", "d")
 
 
 def test_a_strict_table_with_a_header_never_gets_another_column():
     first = cells_of_numbers(("a", "b"), np.ones((1, 2)))
-    schema = extended(Schema(names_are="strict"), first)
+    schema = schema_after_first(Schema(names_are="strict"), first)
     assert schema is not None
     for names in (("a", "b", "c"), ("a", "c")):
         with pytest.raises(Misfit):
-            extended(schema, cells_of_numbers(names, np.ones((1, len(names)))))
+            schema_after_first(schema, cells_of_numbers(names, np.ones((1, len(names)))))
     wide = cells_of_numbers(
         tuple(map(str, range(2 * MOST_COLUMNS))), np.ones((1, 2 * MOST_COLUMNS))
     )
-    assert extended(Schema(), wide) is not None
+    assert schema_after_first(Schema(), wide) is not None
 
 
 def test_text_in_a_settled_column_of_numbers_is_missing_and_learned_by_its_words():
@@ -187,7 +189,7 @@ def test_a_number_is_the_same_as_its_text():
 
 def test_categories_are_bounded_in_memory_and_in_columns():
     schema = settled({"id": "user 0"}, {"id": "user 1"})
-    many = extended(schema, cells_of_rows([{"id": f"user {k}"} for k in range(100_000)]))
+    many = schema_after_first(schema, cells_of_rows([{"id": f"user {k}"} for k in range(100_000)]))
     assert many is not None
     assert layout(many) == layout(schema)
     assert sum(len(column.texts) for column in many.columns) <= 32
@@ -254,7 +256,7 @@ def test_a_saved_run_that_no_rows_make_is_refused(run):
 
 def test_a_category_that_comes_late_takes_a_slot_of_its_own_while_there_is_one():
     schema = settled({"c": "a"})
-    later = extended(schema, cells_of_rows([{"c": "z"}, {"c": "y"}, {"c": "x"}]))
+    later = schema_after_first(schema, cells_of_rows([{"c": "z"}, {"c": "y"}, {"c": "x"}]))
     assert later is not None
     assert later.columns[0].texts == ("a", "z", "y")
     assert encode(later, cells_of_rows([{"c": "y"}]))[0, 0] == 2.0
@@ -284,7 +286,7 @@ def test_rows_without_names_are_known_by_their_places():
         np.array([[-1, 0]], np.int32),
         np.ones((1, 2), bool),
     )
-    unnamed = extended(Schema(), texts)
+    unnamed = schema_after_first(Schema(), texts)
     assert unnamed is not None
     assert not unnamed.named
     assert list(kinds(unnamed).values()) == ["number", "category"]

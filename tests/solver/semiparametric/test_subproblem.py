@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 from wolfstream.solver.compiled import compiled
 from wolfstream.solver.semiparametric import pdsg as by_pairs
 from wolfstream.solver.semiparametric import subproblem
-from wolfstream.solver.semiparametric.mpd import mpd
+from wolfstream.solver.semiparametric.outer_loop import mpd
 from wolfstream.solver.semiparametric.pdsg import pdsg
 from wolfstream.solver.semiparametric.subproblem import (
     CONVERGED,

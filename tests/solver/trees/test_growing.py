@@ -7,6 +7,7 @@ import pytest
 from numpy.typing import NDArray
 
 from tests.solver.trees.oracle import best_split, gain, leaves
+from wolfstream.solver.compiled import compiled
 from wolfstream.solver.trees.growing import (
     CATEGORY_RIDGE,
     DEPTH,
@@ -17,13 +18,18 @@ from wolfstream.solver.trees.growing import (
     RIDGE,
     WEIGHT,
     Tree,
-    grow_one,
+    grow,
     leaf_of,
-    new_tree,
     tree_work,
 )
 
 RANDOM = np.random.default_rng(0)
+
+
+@compiled
+def grow_one(rows, categories, words, order, work, tree):
+    """Call `grow`, which only compiled code can call."""
+    grow(rows, categories, words, order, work, tree)
 
 
 def grown(
@@ -32,7 +38,10 @@ def grown(
     """A tree, and the leaf of each row as it was grown. g: (n, c) between -1 and 1."""
     words = np.round(g * GRADIENT).astype(np.int64) << 26
     words[:, 0] += np.maximum((w * WEIGHT).astype(np.int64), 1)
-    tree, order = new_tree(), np.arange(len(rows), dtype=np.int32)
+    tree = Tree(
+        np.zeros(NODES, np.int32), np.zeros(NODES, np.uint64), np.zeros((NODES, 2), np.int8)
+    )
+    order = np.arange(len(rows), dtype=np.int32)
     work = tree_work(len(rows), rows.shape[1], g.shape[1])
     grow_one(rows, categories, words, order, work, tree)
     leaf = np.full(len(rows), -1)

@@ -9,9 +9,9 @@ from wolfstream.solver.frank_wolfe.solve_dual import Settings
 from wolfstream.solver.kernels.functions import Kernel
 from wolfstream.solver.kernels.precision import Precision
 from wolfstream.solver.working_set.auto_widths import AutoWidths
+from wolfstream.solver.working_set.class_pairs import Ridges
 from wolfstream.solver.working_set.learner import WorkingSet
 from wolfstream.solver.working_set.predictions import predict
-from wolfstream.solver.working_set.ridges import Ridges
 
 KERNEL = Kernel("rbf", gamma=0.3)
 C = 2.0

@@ -1,20 +1,30 @@
-"""Standby: a replica's copy of a model that another replica leads, kept ready to be led here."""
+"""Takeover: how a replica of a fleet comes to lead a model that another one led.
+
+A standby is a copy of the model that learns the other replica's log as it grows, so that little of
+it is left to read when the model is to be led here.
+
+A challenger has no standby. It starts with its newest snapshot or rollback and, once it is led,
+learns the rest from its champion's log, as after a restart.
+
+Replicas compute with one thread, so nothing here sets the number of threads.
+"""
 
 import logging
+from itertools import chain
+from typing import NamedTuple
 
-from wolfstream.service.engine.challenger_takeover import products_as_set
 from wolfstream.service.engine.recovery import (
     bring_back,
     check_complete,
-    note_beginning,
-    note_faults,
+    stop_faulty,
+    warn_of_other_numerics,
 )
-from wolfstream.service.engine.replay import replay
+from wolfstream.service.engine.replay import replay, unshared
 from wolfstream.service.errors import NotLeader, NotReady, StartupError, StorageFailed
 from wolfstream.service.model.learner import Learner
 from wolfstream.service.model.live import Model
 from wolfstream.service.spec.stored import read_stored_spec
-from wolfstream.service.storage.entries import CatalogueEntry, KeyedRequest, next_term
+from wolfstream.service.storage.entries import CatalogueEntry, Entry, KeyedRequest, next_term
 from wolfstream.service.storage.interfaces import Storage
 from wolfstream.service.storage.journal import LogDeleted
 from wolfstream.service.storage.log import LogGap, LogReader
@@ -22,7 +32,8 @@ from wolfstream.service.storage.term import Term, UnownedLog
 
 logger = logging.getLogger(__name__)
 
-# The log may grow while the rest of it is read; after this many attempts the leader may keep it.
+# The log may grow while the rest of it is read, by a leader that has not noticed its replacement
+# yet. After this many attempts the leader may keep it.
 _ATTEMPTS = 5
 # If the samples before the newest snapshot would take this long to learn, the snapshot is loaded
 # instead, which takes about 0.05 s.
@@ -51,7 +62,7 @@ class Standby:
         self._n_rollbacks = 0  # of the log, when the learner was filled
         self._begun = False  # whether the learner is a state of the log, and may go on in it
         learner = Learner(Model(self.entry.number, self.entry.name, spec), self.entry.epoch)
-        self._keep_losses(learner)
+        self._record_losses(learner)
         return learner
 
     @property
@@ -60,7 +71,7 @@ class Standby:
         learned = self.learner.sequence
         return learned, learned if self._log is None else max(learned, self._log.end())
 
-    def _keep_losses(self, learner: Learner) -> None:
+    def _record_losses(self, learner: Learner) -> None:
         """Let the model record what its challengers compare themselves with, if it has any."""
         if self._storage.catalogue.is_followed(self.entry.number):
             learner.record_losses()
@@ -72,12 +83,12 @@ class Standby:
         stops.
         """
         if self._log is not None and self._begun and not self.learner.model.broken:
-            self._keep_losses(self.learner)
+            self._record_losses(self.learner)
             try:
                 self._log.read_on()
                 skips = self._has_snapshot_ahead(self._log)
                 if not skips:
-                    self._note(self._log, self._replay(self._log))
+                    self._store_answers(self._log, self._replay(self._log))
             except StartupError as error:  # the leader has purged what was not read yet
                 logger.info(
                     "standby reads its snapshot again: model=%s error=%s", self.entry.name, error
@@ -123,19 +134,19 @@ class Standby:
                 self.learner,
                 log,
                 self._storage,
-                products_as_set,
+                unshared,
                 may_be_purged=may_be_purged,
             )
         except LogGap:
             self._begun = False
             return
-        note_beginning(self.learner, self.entry.spec)
-        self._note(log, keys)
+        warn_of_other_numerics(self.learner, self.entry.spec)
+        self._store_answers(log, keys)
         self._begun = log.n_rollbacks == self._n_rollbacks
 
     def _replay(self, log: LogReader) -> list[KeyedRequest]:
         """Learn what comes next in the log; return requests whose answers it lacks, answered."""
-        blocks = replay(self.learner, log, products_as_set, may_begin=self._may_begin)
+        blocks = replay(self.learner, log, unshared, may_begin=self._may_begin)
         return [request for block in blocks for request in block]
 
     def _may_begin(self, _: int) -> bool:
@@ -153,7 +164,7 @@ class Standby:
         learner = self.learner
         for _ in range(_ATTEMPTS):
             if log.faults:
-                note_faults(learner.model, log)
+                stop_faulty(learner.model, log)
             epoch = next_term(log.epoch_since(0) or learner.epoch)
             # The log of a broken model goes on after what was learned.
             end = log.end() if learner.model.broken else 0
@@ -163,7 +174,7 @@ class Standby:
                 raise
             except NotLeader:
                 log.read_on()
-                self._note(log, self._replay(log))
+                self._store_answers(log, self._replay(log))
                 if log.n_rollbacks != self._n_rollbacks:
                     self._begun = False
                     break
@@ -181,8 +192,8 @@ class Standby:
         sequences = [row.sequence for row in unanswered if row.sequence in self._answered]
         return [self._answered[sequence] for sequence in sequences]
 
-    def _note(self, log: LogReader, requests: list[KeyedRequest]) -> None:
-        """Keep answers of a replay, and forget those that the log has by now."""
+    def _store_answers(self, log: LogReader, requests: list[KeyedRequest]) -> None:
+        """Store answers of a replay, and forget those that the log has by now."""
         self._answered |= {row.sequence: row for row in requests}
         if self._answered:
             self._answered = {row.sequence: row for row in self.answered(log)}
@@ -194,3 +205,56 @@ class Standby:
         except StartupError as error:
             self.learner.model.broken = str(error)
             logger.error("model broken, log incomplete: model=%s error=%s", self.entry.name, error)
+
+
+class ChallengerTerm(NamedTuple):
+    """A challenger whose term has begun.
+
+    Attributes:
+        learner: restored from its snapshot or rollback.
+        term: of its own log.
+        entries: of its own log, not applied yet.
+    """
+
+    learner: Learner
+    term: Term
+    entries: list[Entry]
+
+
+def take_over(entry: CatalogueEntry, storage: Storage) -> ChallengerTerm:
+    """Restore a challenger and begin a term of its log. It is broken if it cannot be read.
+
+    entry: of the challenger in the catalogue.
+
+    Raises NotLeader, StorageFailed, StartupError, OSError.
+    """
+    spec = read_stored_spec(entry.spec)
+    for attempt in range(_ATTEMPTS):
+        log = storage.journal.reader(entry.number)
+        n_rollbacks = log.n_rollbacks
+        learner = Learner(Model(entry.number, entry.name, spec), entry.epoch)
+        try:
+            bring_back(
+                learner,
+                log,
+                storage,
+                unshared,
+                entry.follows,
+                may_be_purged=attempt < _ATTEMPTS - 1,
+            )
+        except LogGap:
+            continue  # records were purged since the log was read
+        blocks = log.blocks(learner.sequence)
+        entries = [] if learner.model.broken else list(chain.from_iterable(blocks))
+        if log.n_rollbacks != n_rollbacks:
+            continue  # a rollback has replaced the state that was restored
+        epoch = next_term(log.epoch_since(0) or learner.epoch)
+        try:
+            term = log.begin_term(learner.sequence, epoch)
+        except LogDeleted:
+            raise
+        except NotLeader:
+            continue  # the log has grown
+        learner.epoch = epoch
+        return ChallengerTerm(learner, term, entries)
+    raise NotLeader(f"the log of model {entry.name!r} goes on; try again")

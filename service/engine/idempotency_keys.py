@@ -25,7 +25,7 @@ _SMALL_BYTES = 256
 _SHRUNK_AT_A_TIME = 256
 
 
-class RememberedKeys:
+class IdempotencyKeys:
     """The keys of all models. Used by one thread.
 
     A key is known once its commit is durable, and also while the commit is in doubt: the request
@@ -125,17 +125,17 @@ class RememberedKeys:
             self._sequences.setdefault(model, {})[row.key] = row.sequence
 
     def resolved(self, model: int) -> None:
-        """Note that no commit of a model is in doubt any more."""
+        """Forget which keys were in doubt: no commit of the model is any more."""
         self._doubtful.pop(model, None)
 
     def answer(self, model: int, sequence: int, answer: dict[str, Any]) -> None:
-        """Keep the answer to a request that was committed with a key."""
+        """Store the answer to a request that was committed with a key."""
         row = answered(self._unanswered.pop((model, sequence)), answer)
         self._unwritten.setdefault(model, {})[sequence] = row
         self._add_size(model, sequence, len(row.answer or b""))
 
     def add_answered(self, requests: list[KeyedRequest]) -> None:
-        """Add requests, with their answers, that a replay has found in the log."""
+        """Add requests of a replayed log, with the answers that the log lacks."""
         for row in requests:
             self._sequences.setdefault(row.model, {})[row.key] = row.sequence
             self._unwritten.setdefault(row.model, {})[row.sequence] = row
