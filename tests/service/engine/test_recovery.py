@@ -338,7 +338,7 @@ def test_two_servers_cannot_share_a_data_directory(server: ServerProcess) -> Non
     server.start()
     second = ServerProcess(server.data)
     second.log_path = server.data.parent / "second.log"
-    with pytest.raises(RuntimeError, match="in use by another server"):
+    with pytest.raises(RuntimeError, match="a server holds the data directory"):
         second.start()
 
 
