@@ -186,7 +186,8 @@ class Engine(Acceptance):
 
     def is_model(self, name: str) -> bool:
         """Return whether a model has this name, in any phase."""
-        return self._writer.models.get(name) is not None
+        models = self._writer.models
+        return models.get(name) is not None or name in models.recovering
 
     def recovered_model(self, name: str) -> Model | None:
         """Return the model of this name if it is learned here; in any phase, on any thread."""
@@ -200,6 +201,11 @@ class Engine(Acceptance):
     def recovered(self) -> list[Model]:
         """Return all models that are recovered and learned here; in any phase, on any thread."""
         return [model for model in self._writer.models.all() if model.led]
+
+    @property
+    def unrecovered(self) -> int:
+        """The number of models that are still being recovered, in any phase."""
+        return len(self._writer.unrecovered)
 
     @property
     def model_changes(self) -> int:
@@ -218,6 +224,7 @@ class Engine(Acceptance):
             self._check_fresh()
         model = self._writer.models.get(name)
         if model is None:
+            self._writer.models.check_recovered(name)
             if self._writer.models.is_released(name):
                 raise NotLeader(f"another replica leads model {name!r}")
             raise UnknownModel.named(name)
@@ -231,7 +238,8 @@ class Engine(Acceptance):
         """Return a model in recovery, and for how many seconds samples may be missing in it."""
         if self._phase.recovering and (model := self._writer.models.get(name)) is not None:
             return model, 0.0  # this one is complete, while others are not
-        model = self._writer.models.recovering.get(name) or self.leading.restored(name)
+        replayed = self._writer.models.recovering.get(name)
+        model = self.leading.restored(name) if replayed is None else replayed.learner.model
         if model is None or model.snapshot_time is None:
             return None
         return model, time.monotonic() - model.snapshot_time

@@ -271,8 +271,14 @@ class Leadership:
         if model is not None:
             await self._in_order(model, lambda: self._end(model), samples=0)
 
+    def release_now(self, name: str) -> None:
+        """Stop leading a model; what its log has and it has not learned is the next leader's."""
+        model = self._models.get(name)
+        if model is not None:
+            self._end(model)
+
     def _end(self, model: Model) -> None:
-        """End a model's term, unless it has ended; on the writer's thread."""
+        """End a model's term, unless it has ended; on any thread."""
         if model.led and self._models.is_live(model):
             self._models.term(model).end()
 

@@ -8,10 +8,12 @@ removes the model later, when nobody uses it (`remove_ended`). A model is releas
 import logging
 from collections.abc import Callable, Collection, Iterable, Iterator
 from contextlib import contextmanager
+from typing import NamedTuple
 
 from wolfstream.service.engine.idempotency_keys import IdempotencyKeys
-from wolfstream.service.engine.recovery_order import Room, recover
-from wolfstream.service.errors import ModelBroken, NotLeader, StorageFailed, UnknownModel
+from wolfstream.service.engine.recovery_order import Recovery, Room
+from wolfstream.service.engine.writer_role import WriterRole
+from wolfstream.service.errors import ModelBroken, NotLeader, NotReady, StorageFailed, UnknownModel
 from wolfstream.service.model.learner import Learner
 from wolfstream.service.model.live import Model
 from wolfstream.service.model.memory import ModelMemory
@@ -20,6 +22,22 @@ from wolfstream.service.storage.interfaces import Storage
 from wolfstream.service.storage.term import Term, TermState
 
 logger = logging.getLogger(__name__)
+
+
+# How often recovery says how far it is. What takes longer may go on beside requests.
+PROGRESS_SECONDS = 10.0
+
+
+class Replayed(NamedTuple):
+    """A model that is being recovered.
+
+    Attributes:
+        learner: of the model; another thread uses it.
+        end: the sequence at which its log ends.
+    """
+
+    learner: Learner
+    end: int
 
 
 class LiveModels:
@@ -46,7 +64,7 @@ class LiveModels:
         self._released = set[str]()
         # Names that may be in the catalogue before their models are here.
         self._being_made = set[str]()
-        self.recovering: dict[str, Model] = {}
+        self.recovering: dict[str, Replayed] = {}
 
     def __len__(self) -> int:
         return len(self._learners)
@@ -74,30 +92,65 @@ class LiveModels:
         return [learner for learner in self.learners() if learner.model.champion is champion]
 
     def recover(
-        self, use_threads: Callable[[int], None], room: Room, report: Callable[[str], None]
-    ) -> None:
+        self,
+        use_threads: Callable[[int], None],
+        room: Room,
+        report: Callable[[str], None],
+        role: WriterRole,
+        *,
+        beside: bool,
+    ) -> Recovery | None:
         """Recover all models, as many at a time as there is room for.
 
         Args:
             use_threads: sets the number of threads of matrix products.
             room: what recovery may use.
             report: called with a line of progress.
+            role: of the writer.
+            beside: whether replays that take long may go on beside requests to other models.
 
-        Raises StartupError.
+        Returns what is left to recover, if anything is. Raises StartupError, NotReady.
         """
-        n_models = len(self._storage.catalogue.models())
+        recovery = Recovery(self._storage, use_threads, room, self._register_recovering, role)
+        n_models = recovery.n_models
         report(f"recovering: 0 of {n_models} models done" if n_models else "recovering")
-        for learner, term in recover(self._storage, use_threads, room, self._register_recovering):
-            self.register(learner.model.name, learner, term)
-            del self.recovering[learner.model.name]
-            report(f"recovering: {len(self)} of {n_models} models done")
+        while recovery.left and not (beside and len(self) and recovery.may_go_on_beside):
+            for learner, term in recovery.recovered(PROGRESS_SECONDS):
+                self.register(learner.model.name, learner, term)
+                del self.recovering[learner.model.name]
+                report(f"recovering: {len(self)} of {n_models} models done")
+            self.log_progress()
         self._recover_followers()
         for model in self.all():
             self._keys.load(self._terms[model].log)
-        self._storage.snapshots.set_others_aside({model.id for model in self.all()})
+        models = self._storage.catalogue.models()
+        self._storage.snapshots.set_others_aside({entry.number for entry in models})
+        return recovery if recovery.left else None
 
-    def _register_recovering(self, model: Model) -> None:
-        self.recovering[model.name] = model
+    def log_progress(self) -> None:
+        """Log how far the models are that are being recovered."""
+        for name, (learner, end) in self.recovering.copy().items():
+            logger.info(
+                "model being recovered: model=%s learned=%d samples=%d", name, learner.sequence, end
+            )
+
+    def _register_recovering(self, learner: Learner, end: int) -> None:
+        self.recovering[learner.model.name] = Replayed(learner, end)
+
+    def register_recovered(self, learner: Learner, term: Term) -> None:
+        """Add a model whose recovery went on beside requests. Raises StartupError."""
+        self._keys.load(term.log)
+        self.register(learner.model.name, learner, term)
+        del self.recovering[learner.model.name]
+
+    def check_recovered(self, name: str) -> None:
+        """Raise NotReady if a model of this name is still being recovered; on any thread."""
+        replayed = self.recovering.get(name)
+        if replayed is not None:
+            raise NotReady(
+                f"model {name!r} is being brought back: it has learned "
+                f"{replayed.learner.sequence} of {replayed.end} samples of its log again"
+            )
 
     def _recover_followers(self) -> None:
         """Let challengers follow their champions again; those of a model that is gone are free."""

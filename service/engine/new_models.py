@@ -50,6 +50,8 @@ class NewModels:
 
         Raises StartupError.
         """
+        if name in self._models.recovering:
+            return
         if model := self._models.get(name):
             logger.info(
                 "model exists, file not loaded: model=%s sequence=%d file=%s",
@@ -68,8 +70,9 @@ class NewModels:
     def create(self, name: str, spec: ModelSpec) -> tuple[Model, bool]:
         """Return the model of this name and spec, and whether it is new.
 
-        Raises ModelExists, TooManyModels, ModelsFull, StorageFailed.
+        Raises ModelExists, TooManyModels, ModelsFull, StorageFailed, NotReady.
         """
+        self._models.check_recovered(name)
         model = self._models.get(name)
         if model is None:
             self._check_room(name)
@@ -105,8 +108,9 @@ class NewModels:
     def add(self, name: str, loaded: LoadedModel) -> tuple[Model, bool]:
         """Return the model of this name and state, and whether it is new.
 
-        Raises StateExists, TooManyModels, ModelsFull, StorageFailed.
+        Raises StateExists, TooManyModels, ModelsFull, StorageFailed, NotReady.
         """
+        self._models.check_recovered(name)
         model = self._models.get(name)
         if model is not None:
             if not in_same_state(self._models.learner(model), loaded.learner):
@@ -135,8 +139,9 @@ class NewModels:
         n_bytes: see `ModelMemory.check_new`.
         """
         self._models.memory.check_new(name, n_bytes)
-        if len(self._models) >= self._most:
+        n_models = len(self._models) + len(self._models.recovering)
+        if n_models >= self._most:
             raise TooManyModels(
-                f"this server has {len(self._models)} models and may have {self._most}; "
+                f"this server has {n_models} models and may have {self._most}; "
                 "DELETE one that is not used"
             )

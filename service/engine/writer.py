@@ -11,6 +11,7 @@ stepped aside.
 import logging
 import math
 import os
+import threading
 from collections.abc import Callable, Hashable, Iterable, Iterator
 from contextlib import AbstractContextManager, contextmanager
 from typing import Any
@@ -22,18 +23,18 @@ from wolfstream.service.engine.group_learning import Acknowledge, GroupLearning
 from wolfstream.service.engine.history import History
 from wolfstream.service.engine.idempotency_keys import IdempotencyKeys
 from wolfstream.service.engine.leading import Leadership, RunInOrder
-from wolfstream.service.engine.live_models import LiveModels
+from wolfstream.service.engine.live_models import PROGRESS_SECONDS, LiveModels
 from wolfstream.service.engine.model_files import LoadedModel
 from wolfstream.service.engine.new_models import NewModels
 from wolfstream.service.engine.promotion import Promotion
 from wolfstream.service.engine.queue_items import GroupRequest, Item, Order, Reply, Waiter
-from wolfstream.service.engine.recovery_order import MemoryLeft, Room
+from wolfstream.service.engine.recovery_order import MemoryLeft, Recovery, Room
 from wolfstream.service.engine.refits import serve_fit
 from wolfstream.service.engine.snapshot_schedule import SnapshotSchedule
 from wolfstream.service.engine.turns import SHORT_SECONDS
 from wolfstream.service.engine.uploads import filled
 from wolfstream.service.engine.writer_role import WriterRole
-from wolfstream.service.errors import AnotherState, InDoubt, Refusal
+from wolfstream.service.errors import AnotherState, InDoubt, NotReady, Refusal
 from wolfstream.service.heads.fit import Fit, Window
 from wolfstream.service.model.live import Model
 from wolfstream.service.model.memory import ModelMemory
@@ -79,6 +80,7 @@ class Writer:
         self._keys = IdempotencyKeys(settings.idempotency_keys, settings.idempotency_bytes)
         self._threads, self.role = Threads(), WriterRole()
         self._stops_learning = False  # from the next step on
+        self._recovering: threading.Thread | None = None  # recovers what took long at the start
         self.metrics = Metrics()
         self.models = LiveModels(storage, self._keys, ModelMemory(settings.shares.models))
         self.new_models = NewModels(storage, self.models, settings.models)
@@ -161,11 +163,13 @@ class Writer:
                 self._threads.use(self._settings.threads)
 
     def recover(self, report: Callable[[str], None]) -> None:
-        """Recover all models. Models of a fleet are recovered later, each when it is needed.
+        """Recover all models, or all but those whose replays take long: `go_on_recovering` does.
+
+        Models of a fleet are recovered later, each when it is needed.
 
         report: called with a line for each step.
 
-        Raises StartupError.
+        Raises StartupError, NotReady.
         """
         if self._settings.fleet:
             self._threads.use(self._settings.threads)
@@ -176,9 +180,37 @@ class Writer:
             self._settings.shares.requests,
             MemoryLeft(self._settings).is_scarce,
         )
-        self.models.recover(self._threads.use, room, report)
+        # Workers know no models that are being recovered.
+        left = self.models.recover(
+            self._threads.use, room, report, self.role, beside=self._settings.workers <= 1
+        )
         self.challengers.recover()
         self._threads.use(self._settings.threads)
+        if left is not None:
+            left.go_on_beside(self._settings.threads, self._aside)
+            self._recovering = threading.Thread(
+                target=self._go_on_recovering, args=[left], name="recovery beside requests"
+            )
+            self._recovering.start()
+
+    def _go_on_recovering(self, left: Recovery) -> None:
+        """Recover the models that are left, while requests to others are answered."""
+        try:
+            while left.left:
+                for learner, term in left.recovered(PROGRESS_SECONDS):
+                    with self.role.step():
+                        self.models.register_recovered(learner, term)
+                        self._acknowledge([], [learner.model])
+                self.models.log_progress()
+        except NotReady:  # the server stops
+            pass
+        except Exception:
+            logger.exception("recovery failed, start the server again: models=%s", self.unrecovered)
+
+    @property
+    def unrecovered(self) -> list[str]:
+        """The names of the models that are still being recovered; on any thread."""
+        return sorted(self.models.recovering)
 
     def stop_learning(self) -> None:
         """Learn no further turn: what is durable is left to the next start. Any thread may call."""
@@ -186,6 +218,8 @@ class Writer:
 
     def close(self) -> None:
         """Save a snapshot of each model that has learned since its last one; close the storage."""
+        if self._recovering is not None:
+            self._recovering.join()
         self.snapshots.close()
         self._storage.close()
 

@@ -54,18 +54,23 @@ class WriterRole:
         return 0.0 if since is None else time.monotonic() - since
 
     @contextmanager
-    def step(self) -> Iterator[None]:
-        """Hold the role within the block, except in `aside`; within another step, do nothing."""
+    def step(self, in_background: bool = False) -> Iterator[None]:
+        """Hold the role within the block, except in `aside`; within another step, do nothing.
+
+        in_background: whether the step is none of the writer's work, which `busy_since` tells.
+        """
         thread = threading.get_ident()
         if self._holder == thread:
             yield
             return
         self._changed.acquire()
-        self._holder, self._steps[thread] = thread, time.monotonic()
+        self._holder = thread
+        if not in_background:
+            self._steps[thread] = time.monotonic()
         try:
             yield
         finally:
-            del self._steps[thread]
+            self._steps.pop(thread, None)
             self._holder = None
             self._changed.release()
 

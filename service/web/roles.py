@@ -231,10 +231,20 @@ class RoleChanges:
         else:
             self._failures.pop(name, None)
 
-    async def release(self, name: str) -> None:
-        """Stop leading a model, and announce it."""
+    async def release(self, name: str, seconds: float | None = None) -> None:
+        """Stop leading a model, and announce it.
+
+        Args:
+            name: of the model.
+            seconds: how long to learn the requests that have come for it. What is left then is in
+                the log, for the next leader. None: until all are learned.
+        """
         try:
-            await self._engine.leading.release(name)
+            async with asyncio.timeout(seconds):
+                await self._engine.leading.release(name)
+        except TimeoutError:
+            logger.info("model handed over before its requests were learned: model=%s", name)
+            self._engine.leading.release_now(name)
         except Refusal as error:
             logger.warning("handover failed: model=%s error=%s", name, error)
         self._members.announce()
@@ -242,6 +252,8 @@ class RoleChanges:
 
 # How long a stopping replica still responds to replicas that do not know yet that it stops.
 _LINGER_SECONDS = 1.0
+# How long it still learns the requests that have come for its models.
+_LEARN_SECONDS = 2.0
 
 
 class Roles:
@@ -394,9 +406,12 @@ class Roles:
         self._changes.end()
         self.members.announce()
         if len(self.members.living()) > 1:
-            for model in self._engine.recovered():
-                if model.champion is None:  # a challenger moves with its champion
-                    await self._changes.release(model.name)
+            releases = [
+                self._changes.release(model.name, _LEARN_SECONDS)
+                for model in self._engine.recovered()
+                if model.champion is None  # a challenger moves with its champion
+            ]
+            await asyncio.gather(*releases)
         self.members.announce()
         await asyncio.sleep(_LINGER_SECONDS)
 

@@ -10,7 +10,6 @@ from typing import Any, NamedTuple
 
 import msgpack
 import numpy as np
-from pydantic_core import from_json
 
 from wolfstream.service.calls.values import Problem
 from wolfstream.service.errors import (
@@ -31,6 +30,7 @@ from wolfstream.service.files.arrow import (
 from wolfstream.service.files.roles import NO_ROLES, Roles
 from wolfstream.service.files.tables import TableRows, rows_of_columns
 from wolfstream.service.files.text import DataFileError
+from wolfstream.service.web.formats import sliced_json
 from wolfstream.service.web.formats.bounds import Bounds, Counter, check_json, check_msgpack
 from wolfstream.service.web.formats.chunks import json_chunks, msgpack_chunks
 from wolfstream.service.web.formats.finite import finite_json, finite_msgpack
@@ -120,7 +120,7 @@ def _decode_json(body: bytes, bounds: Bounds) -> Any:
     if not body:
         raise Unreadable("the body is not JSON: it is empty")
     try:
-        decoded = from_json(body)
+        decoded = sliced_json.decode(body)
     except ValueError as error:
         raise Unreadable(f"the body is not JSON: {error}") from None
     check_json_names(body, decoded)

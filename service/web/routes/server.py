@@ -112,12 +112,24 @@ def health_endpoints(engine: Engine, membership: Membership | None) -> Endpoints
         check_ready(engine)
         if membership is not None:
             membership.director.check()
-        details = {"compiling": engine.readiness.progress, "broken": _broken(engine)}
+        details = {
+            "compiling": engine.readiness.progress,
+            "recovering": _recovering(engine),
+            "broken": _broken(engine),
+        }
         return respond_json(
             {"status": "ready"} | {name: text for name, text in details.items() if text}
         )
 
     return by_name(livez, readyz)
+
+
+def _recovering(engine: Engine) -> str:
+    """Return how many models are still being recovered, "" if none; without names."""
+    if not (n_left := engine.unrecovered):
+        return ""
+    n_models = n_left + len(engine.recovered())
+    return f"{n_left} of {n_models} models: the log names them, and says how far they are"
 
 
 def _broken(engine: Engine) -> str:
