@@ -7,7 +7,6 @@ models: it then uses the storage in the writer's role, and computes aside. Where
 little memory left, as the system counts it, the models that are still to come are not recovered.
 """
 
-import ctypes
 import threading
 import time
 from collections.abc import Callable, Iterator
@@ -20,6 +19,7 @@ from wolfstream.service.engine.writer_role import Products, WriterRole
 from wolfstream.service.errors import Invalid, StartupError, StorageFailed
 from wolfstream.service.model.learner import Learner
 from wolfstream.service.model.live import Model
+from wolfstream.service.native.allocator import give_back_memory
 from wolfstream.service.settings import Settings
 from wolfstream.service.spec.stored import read_stored_spec
 from wolfstream.service.storage.entries import CatalogueEntry
@@ -308,8 +308,7 @@ class MemoryLeft:
         if now - self._looked >= _LOOK_SECONDS:
             self._scarce = self._look()
             if self._scarce:
-                with suppress(OSError, AttributeError):  # another libc has no such function
-                    ctypes.CDLL(None).malloc_trim(0)  # gives free memory back to the system
+                give_back_memory()
                 self._scarce = self._look()
             self._looked = now
         return self._scarce

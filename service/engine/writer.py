@@ -38,6 +38,7 @@ from wolfstream.service.errors import AnotherState, InDoubt, NotReady, Refusal
 from wolfstream.service.heads.fit import Fit, Window
 from wolfstream.service.model.live import Model
 from wolfstream.service.model.memory import ModelMemory
+from wolfstream.service.native.allocator import give_back_memory
 from wolfstream.service.native.threads import Threads
 from wolfstream.service.settings import Settings
 from wolfstream.service.storage.interfaces import Storage
@@ -48,6 +49,9 @@ logger = logging.getLogger(__name__)
 # How long an ending replica of a fleet goes on saving models. Each attempt may wait for servers
 # that do not answer, and orchestrators kill a process after about two minutes.
 _LAST_SECONDS = 30.0
+# Once deleted models had this much, the allocator gives free memory back. It keeps almost all of it
+# otherwise: models of many small arrays leave hardly a page that is wholly free at its end.
+_GIVEN_BACK_BYTES = 16 << 20
 
 
 class Writer:
@@ -337,6 +341,10 @@ class Writer:
             self.models.delete(model)
             self.challengers.free(model)
         self.challengers.forget(model)
+        if self.models.memory.forgotten >= _GIVEN_BACK_BYTES:
+            self.models.memory.forgotten = 0
+            with self.role.aside():
+                give_back_memory()
 
     def serve_fit(self, model: Model, window: Window, fit: Fit) -> dict[str, Any]:
         """Serve a window's fit from now on; see `refits.serve_fit`."""

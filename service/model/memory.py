@@ -21,11 +21,12 @@ class ModelMemory:
 
     Attributes:
         n_bytes: of all models.
+        forgotten: the bytes of models that were forgotten since this was last set to 0.
     """
 
     def __init__(self, most: int) -> None:
         self.most = most
-        self.n_bytes = 0
+        self.n_bytes = self.forgotten = 0
         self._bytes: dict[Model, int] = {}
         self._largest = 0  # at least the bytes of the largest model
 
@@ -53,7 +54,9 @@ class ModelMemory:
 
     def forget(self, model: Model) -> None:
         """Stop counting a model."""
-        self.n_bytes -= self._bytes.pop(model, 0)
+        n_bytes = self._bytes.pop(model, 0)
+        self.n_bytes -= n_bytes
+        self.forgotten += n_bytes
         self._largest = max(self._bytes.values(), default=0)
 
     def _check(self, growth: int, own: int, what: str) -> None:

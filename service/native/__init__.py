@@ -1,7 +1,7 @@
 """Settings of the native code in this process.
 
-`compile_cache` chooses the directory of compiled code, and `threads` sets the number of threads of
-a matrix product.
+`compile_cache` chooses the directory of compiled code, `threads` sets the number of threads of a
+matrix product, and `allocator` gives free memory back.
 
 It may import nothing of the other packages.
 It is imported by `service.cli`, `service.web`, `service.workers`, `service.engine`.

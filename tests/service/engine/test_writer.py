@@ -89,3 +89,20 @@ def test_names_of_samples_that_could_not_be_logged_are_not_met(
     assert model.published.rows.names.names() == ["kept"]
     writer.close()
     loop.close()
+
+
+def test_memory_of_deleted_models_is_given_back_once_it_is_much(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    given_back: list[int] = []
+    monkeypatch.setattr(
+        "wolfstream.service.engine.writer.give_back_memory", lambda: given_back.append(1)
+    )
+    writer = Writer(open_storage(tmp_path), Settings(data=tmp_path), lambda *_: None, math.inf)
+    writer.recover(lambda _: None)
+    for megabytes in (1, 9, 9, 1):
+        model, _ = writer.new_models.create("m", ModelSpec())
+        writer.models.memory.note(model, megabytes << 20)
+        writer.delete(model)
+    writer.close()
+    assert len(given_back) == 1
