@@ -124,7 +124,8 @@ def _absorbed(learner: Learner, head: HeadName, content: BlockSamples) -> Answer
     else:
         answers = learner.absorb(head, samples, joined.prediction)
         learner.join(joined, samples.y)
-    learner.unsaved_seconds += time.monotonic() - began
+    seconds, time_of = time.monotonic() - began, learner.model.learning_time
+    learner.unsaved_seconds += time_of.without_compiling(head, len(samples.y), seconds)
     return answers
 
 

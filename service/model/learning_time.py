@@ -30,6 +30,20 @@ class LearningTime:
         recent = self._recent.get(head, ())
         return min(recent) if len(recent) == 2 else None
 
+    def without_compiling(self, head: HeadName, samples: int, seconds: float) -> float:
+        """Return the seconds of the last block, but for those that it waited for a compiler.
+
+        A replay finds the code compiled. A first block may have compiled all of it, so it counts as
+        if its samples had taken no time.
+
+        Args:
+            head: that the block was posted for.
+            samples: of the block, which was added.
+            seconds: that it took.
+        """
+        each = self.seconds_per_sample(head) or 0.0
+        return min(seconds, _BLOCK_SECONDS + samples * each)
+
     @property
     def microseconds(self) -> float | None:
         """The mean time of a sample; None before the first."""

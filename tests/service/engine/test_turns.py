@@ -317,6 +317,16 @@ class TestBlocks:
         assert time.seconds_per_sample("working_set") == pytest.approx(0.001)
         assert time.seconds_per_sample("asset") is None
 
+    def test_what_compiling_took_is_not_counted_as_learning(self) -> None:
+        """A replay finds the code compiled, so no snapshot is due for it."""
+        time, counted = LearningTime(), list[float]()
+        for seconds in (60.0, 0.012, 30.0, 0.011):
+            time.add("working_set", 10, seconds)
+            counted.append(time.without_compiling("working_set", 10, seconds))
+        assert counted == pytest.approx([0.002, 0.012, 0.012, 0.011])
+        time.add("working_set", 1, 0.0007)
+        assert time.without_compiling("working_set", 1, 0.0007) == 0.0007
+
     def test_before_anything_was_measured_size_counts(self, tmp_path: Path) -> None:
         bench = Bench(tmp_path)
         model = bench.create(SPEC)
