@@ -124,8 +124,8 @@ def _absorbed(learner: Learner, head: HeadName, content: BlockSamples) -> Answer
     else:
         answers = learner.absorb(head, samples, joined.prediction)
         learner.join(joined, samples.y)
-    seconds, time_of = time.monotonic() - began, learner.model.learning_time
-    learner.unsaved_seconds += time_of.without_compiling(head, len(samples.y), seconds)
+    seconds, learning_time = time.monotonic() - began, learner.model.learning_time
+    learner.unsaved_seconds += learning_time.without_compiling(head, len(samples.y), seconds)
     return answers
 
 

@@ -257,7 +257,7 @@ class SharedResources:
             self._check()
 
     def go_on_beside(self, threads: int, products: Products) -> None:
-        """See `Recovery.go_on_beside`."""
+        """Wait until all products use this many threads; compute in this context from then on."""
         with self._role.step(), self._changed:
             self._changed.wait_for(lambda: all(wanted == threads for wanted in self._wanted))
             self._beside = products
