@@ -153,7 +153,7 @@ def _admit_waiting_rows(
                 )
             admission.waiting_rows.append(prediction_admission.take(request, threads))
         except Refusal as error:
-            admission.refused.append((request.waiter, error))
+            admission.refused.append((request.waiter, error.without_frames()))
 
 
 def _admit_to(
@@ -182,7 +182,7 @@ def _admit_to(
         except Refusal as error:
             key = request.key if isinstance(request, LearnRequest) else None
             durable = isinstance(error, ModelBroken) and duplicates.knows(model.id, key)
-            refusal = not_yet_learned(model) if durable else error
+            refusal = not_yet_learned(model) if durable else error.without_frames()
             if isinstance(error, AnotherState):
                 admission.unsure.append((model, (request.waiter, refusal)))
             else:

@@ -72,7 +72,7 @@ def next_form(form: RowForm, rows: Rows) -> NextForm:
         form.check_room(rows)
         after, by_form = _after(form, rows)
     except (Misfit, AnotherKind) as error:
-        return NextForm(form, form, None, error)
+        return NextForm(form, form, None, error.with_traceback(None))
     _columns_of(after)  # what follows from many columns is computed once
     return NextForm(form, after, by_form)
 
