@@ -84,18 +84,18 @@ class RecentSamples:
             return
         self._make_room(min(self._seen + len(y), self._most), X.shape[1])
         first = max(len(y) - self._most, 0)
-        place = (self._seen + np.arange(first, len(y))) % self._most
-        self._X[place], self._y[place] = X[first:], y[first:]
+        slots = (self._seen + np.arange(first, len(y))) % self._most
+        self._X[slots], self._y[slots] = X[first:], y[first:]
         if weight is not None and self._weight is None:
             self._weight = np.ones(len(self._y))
         if self._weight is not None:
-            self._weight[place] = as_numbers(weight, len(y))[first:]
+            self._weight[slots] = as_numbers(weight, len(y))[first:]
         self._seen += len(y)
 
     def in_order(self) -> tuple[Float64Array, Float64Array, Weights]:
         """Return copies of the rows, targets and weights, oldest first."""
-        place = np.arange(self._seen - len(self), self._seen) % self._most
-        return self._X[place], self._y[place], weights_of(self._weight, place)
+        slots = np.arange(self._seen - len(self), self._seen) % self._most
+        return self._X[slots], self._y[slots], weights_of(self._weight, slots)
 
     def state(self) -> dict[str, NDArray[Any]]:
         """Return copies of the samples."""
@@ -220,9 +220,9 @@ class SemiparametricHead:
         return drafted
 
     def _check_width(self, width: int) -> None:
-        wanted = max((getattr(basis, "feature", -1) for basis in self._spec.basis), default=-1)
-        if wanted >= width:
-            detail = f"has {width} numbers, but feature {wanted} of a basis function is needed"
+        largest = max((getattr(basis, "feature", -1) for basis in self._spec.basis), default=-1)
+        if largest >= width:
+            detail = f"has {width} numbers, but feature {largest} of a basis function is needed"
             raise InvalidSamples(
                 "the rows lack features that the spec's basis uses",
                 [{"row": 0, "pointer": "/x/0", "detail": detail}],
@@ -346,8 +346,8 @@ def _exercise(spec: ModelSpec, sparse: bool) -> None:
         return  # the head refuses sparse rows
     X = rows_to_learn()
     head, y = SemiparametricHead(spec), np.sin(X[:, 0])
-    many = np.random.default_rng(1).standard_normal((600, 3))
-    for rows in (X[:20], many):
+    large = np.random.default_rng(1).standard_normal((600, 3))
+    for rows in (X[:20], large):
         window = Window("semiparametric", 0, rows, np.sin(rows[:, 0]), spec)
         head.adopt(fit_window(window, "", lambda _: None))
         head.absorb(X, y)
