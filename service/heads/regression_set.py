@@ -46,7 +46,7 @@ class RegressionSetLearner(HeadLearner[RegressionSet]):
         )
 
     def growth(self, batch: Batch) -> int:
-        """See `Head`."""
+        """Return an upper bound on the bytes that learning a batch adds."""
         return self.current.growth(batch.rows, batch.block, batch.width)
 
     def columns(self, parts: Sequence[ValueSetAnswers]) -> dict[str, list[Any]]:

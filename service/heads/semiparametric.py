@@ -11,6 +11,7 @@ from typing import Any, Self
 
 import numpy as np
 from numpy.typing import NDArray
+from typing_extensions import override
 
 from wolfstream.service.errors import InvalidSamples, Untrained
 from wolfstream.service.heads.answers import Answers, Predictions
@@ -174,15 +175,15 @@ class FittedView(ValueView):
         prediction = values.prediction.tolist()
         return Predictions(prediction, list(prediction), HeadAnswer(None, [values]))
 
+    @override
     def gradient(
         self, x: Float64Array, direction: Float64Array, _: HeadInputs = NO_INPUTS
     ) -> HeadGradient:
-        """See `HeadView`."""
         assert self.model is not None
         return HeadGradient(direction[0] * value_gradient(self.model, x), {})
 
+    @override
     def cost(self, rows: int, entries: int) -> int:
-        """Return the number of multiplications of a prediction; see `HeadView.cost`."""
         if self.model is None:
             return 0
         values = rows * len(self.model.dual_coef)
@@ -236,7 +237,7 @@ class SemiparametricHead:
             )
 
     def growth(self, batch: Batch) -> int:
-        """See `Head`."""
+        """Return an upper bound on the bytes that learning a batch adds."""
         return self._window.growth(batch.rows, batch.width)
 
     def absorb(
@@ -284,7 +285,7 @@ class SemiparametricHead:
         self._fit = fit
 
     def date_changes(self, sequence: int) -> None:
-        """See `Head`."""
+        """Give the changes since the last call the model's present sequence."""
         self._score.changes.date(sequence)
 
     def keep_score(self, former: Self) -> None:

@@ -167,7 +167,7 @@ class ClassCalibration:
         self._waiting[: self._held], self._waiting_codes[: self._held] = scores, codes
 
     def view(self) -> ClassConfidence:
-        """Return the calibration as of the last point, which never changes."""
+        """Return the calibration at the last point; it never changes."""
         return self._view
 
     def _take_in(self) -> None:

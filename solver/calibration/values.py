@@ -109,7 +109,7 @@ class ValueCalibration:
             start += room
 
     def view(self) -> ValueConfidence:
-        """Return the calibration as of the last point, which never changes."""
+        """Return the calibration at the last point; it never changes."""
         return self._view
 
     def _take_in(self) -> None:

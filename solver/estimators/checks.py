@@ -18,7 +18,8 @@ _LARGEST_WEIGHT = 1e12
 class Counted(NamedTuple):
     """The samples that count.
 
-    rows: (n,) their numbers, ascending. weight: (n,) > 0; None if all count 1.
+    rows: (n,) their numbers, ascending.
+    weight: (n,) > 0; None if all count 1.
     """
 
     rows: NDArray[np.int64]

@@ -119,7 +119,8 @@ class StreamClassifier(ClassifierMixin, OneAtATime, StreamEstimator):
     ) -> Self:
         """Go on from a model of these parameters that has learned samples elsewhere.
 
-        classes: labels, which the model knows by their places. declared: whether no others may
+        classes: labels, which the model knows by their places.
+        declared: whether no others may
         come. csr_features: columns of the rows if they are scipy CSR; None if they are not.
         """
         self._resume(model, csr_features)
