@@ -130,8 +130,9 @@ class BatchEstimator(AnyKernel, KernelEstimator):
 
         Returns the solution, without a gap where the matrix is indefinite.
         X, sign, ridge: those of the (v,) vertices.
-        stacklevel: that of the warning. The matrix is
-        tested on the heaviest vertices and on some of all others.
+        stacklevel: that of the warning.
+
+        The matrix is tested on the heaviest vertices and on some of all others.
         """
         least = max(self.tol * abs(solution.objective), self.absolute_tol)
         warn_of_rounding(kernel, X, least)

@@ -66,8 +66,8 @@ class SemiparametricTrace(NamedTuple):
     """The points of a run: the initial one and that after each outer iteration.
 
     iteration: (points,) the steps so far.
-    dual_infeasibility, equality_violation: (points,) the
-    two parts of the KKT violation. beta: (points, K).
+    dual_infeasibility, equality_violation: (points,) the two parts of the KKT violation.
+    beta: (points, K).
     """
 
     iteration: NDArray[np.int64]
@@ -84,8 +84,7 @@ class SemiparametricSolution(NamedTuple):
     beta: (K,).
     kkt_violation: computed from these two, see `problem.Point`.
     n_iter: the number of steps, each of a pair of samples or of one.
-    converged: whether
-    kkt_violation <= tol; False where max_iter or `progress` ended the run.
+    converged: whether kkt_violation <= tol; False where max_iter or `progress` ended the run.
     """
 
     kernel: Kernel
