@@ -281,4 +281,4 @@ class Turns:
         """Return the answer to a request of labels, some of which were learned."""
         for seconds in outcomes.seconds:
             self._metrics.label_delay.observe(seconds)
-        return outcomes.answer(work.model, learned["sequence"], learned["epoch"])
+        return outcomes.response(work.model, learned["sequence"], learned["epoch"])
