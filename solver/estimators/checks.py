@@ -20,7 +20,8 @@ _SMALLEST_VALUE = 1e-50
 class Counted(NamedTuple):
     """The samples that count.
 
-    rows: (n,) their numbers, ascending. weight: (n,) > 0; None if all count 1.
+    rows: (n,) their numbers, ascending.
+    weight: (n,) > 0; None if all count 1.
     """
 
     rows: NDArray[np.int64]
