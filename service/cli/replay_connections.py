@@ -60,7 +60,7 @@ class HttpConnection:
 
     def __enter__(self) -> Self:
         # Fail at once if there is no server.
-        self.client.ask(request_of("livez"), retry=0.0)
+        self.client.ask(request_of("livez"), retry=Retry(0.0))
         return self
 
     def __exit__(
@@ -141,8 +141,8 @@ class WebsocketConnection:
 
     def send(self, head: str, batch: Batch) -> int:
         """Send samples for a head to learn; return the number of the request."""
-        return self._socket.run(self._session.learn(batch, head))
+        return self._socket.run(self._session.send_batch(batch, head))
 
     def receive(self) -> tuple[int, dict[str, Any]]:
         """Return (number, response) of the next request. Raises Refused with the number."""
-        return self._socket.run(self._session.receive())
+        return self._socket.run(self._session.next_response())

@@ -207,7 +207,7 @@ class MachinesView(NamedTuple):
         """Return None: ASSET has no members."""
 
     def gradient(self, x: Float64Array, direction: Float64Array, _: object = None) -> Gradient:
-        """See `solver.stream.class_head.LearnerView`."""
+        """Return the gradient of sum_k direction_k score_k, or of direction_0 times the value."""
         assert self.model is not None
         return AssetLearnerView(self.model, self.features).gradient(x, direction)
 

@@ -101,7 +101,7 @@ class NoveltyHead:
         return drafted
 
     def growth(self, batch: Batch) -> int:
-        """See `Head`."""
+        """Return an upper bound on the bytes that learning a batch adds."""
         return self.ball.set.growth(batch.rows, batch.block, batch.width)
 
     def absorb(

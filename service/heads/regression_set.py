@@ -47,7 +47,7 @@ class RegressionSetLearner(HeadLearner[RegressionSet]):
         super().__init__(spec, partial(_new_set, spec.working_set))
 
     def growth(self, batch: Batch) -> int:
-        """See `Head`."""
+        """Return an upper bound on the bytes that learning a batch adds."""
         return self.current.growth(batch.rows, batch.block, batch.width)
 
     def columns(self, parts: Sequence[ValueSetAnswers]) -> dict[str, list[Any]]:

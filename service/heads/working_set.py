@@ -87,7 +87,7 @@ class SetLearner(HeadLearner[WorkingSet]):
         super().__init__(spec, build, working_set.horizon)
 
     def growth(self, batch: Batch) -> int:
-        """See `Head`."""
+        """Return an upper bound on the bytes that learning a batch adds."""
         past = self.past_growth(0 if batch.sparse else batch.width)
         return past + self.current.growth(batch.rows, batch.block, batch.width)
 
@@ -98,7 +98,7 @@ class SetLearner(HeadLearner[WorkingSet]):
         self.current.ridges.class_weight.append(weight)
 
     def date(self, sequence: int) -> None:
-        """See `OnlineLearner`."""
+        """Set the model's sequence, that of the last sample learned."""
         seen = self.seen
         self._sequences.note(seen, self._dated, sequence)
         self._dated = seen
@@ -106,7 +106,7 @@ class SetLearner(HeadLearner[WorkingSet]):
             self._sequences.keep(self.kept_numbers())
 
     def keep_dates(self, former: Self) -> None:
-        """See `OnlineLearner`."""
+        """Take over the sequences of the learner it replaces; both learned the same samples."""
         self._sequences, self._dated = former._sequences, former._dated
 
     def columns(self, parts: Sequence[SetAnswers]) -> dict[str, list[Any]]:

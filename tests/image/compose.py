@@ -14,7 +14,7 @@ from typing import Any
 import httpx
 import yaml
 
-from tests.image.engine import ROOT, podman
+from tests.image.engine import ROOT, podman, remove
 
 DOCKER = ROOT / "docker"
 SOON = 300.0
@@ -52,10 +52,10 @@ class Compose:
     def down(self) -> None:
         """Remove everything that belongs to it."""
         for service in self.services:
-            podman("rm", "--force", "--volumes", "--time", "1", self._of(service), check=False)
-        podman("network", "rm", "--force", self.name, check=False)
+            remove("container", self._of(service))
+        remove("network", self.name)
         for volume in self.content.get("volumes", {}):
-            podman("volume", "rm", "--force", self._of(volume), check=False)
+            remove("volume", self._of(volume))
 
     def close(self) -> None:
         """Remove everything that belongs to it, and its files here."""

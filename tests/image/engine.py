@@ -7,8 +7,10 @@ import shutil
 import subprocess
 import sys
 import tempfile
+import time
 import zipfile
 from pathlib import Path
+from typing import Literal
 
 ROOT = Path(__file__).resolve().parents[2]
 # What is made is kept: a second run takes seconds.
@@ -54,6 +56,31 @@ def run(*command: str, check: bool = True, seconds: float = _SECONDS) -> str:
 def podman(*arguments: str, check: bool = True, seconds: float = _SECONDS) -> str:
     """Run a command of podman; return its output. Raises RuntimeError."""
     return run("podman", *arguments, check=check, seconds=seconds)
+
+
+def remove(kind: Literal["container", "network", "volume"], name: str) -> None:
+    """Remove what the engine has under a name, if anything. Raises RuntimeError.
+
+    Podman refuses to remove a container that ends by itself just as its second to stop is over
+    ("container state improper: stopped"), so a removal is asked for until it is done. What podman
+    said last is raised after a minute.
+    """
+    more = ("--volumes", "--time", "1") if kind == "container" else ()
+    deadline = time.monotonic() + 60
+    while _exists(kind, name):
+        said = podman(kind, "rm", "--force", *more, name, check=False)
+        if time.monotonic() > deadline:
+            raise RuntimeError(f"the {kind} {name} cannot be removed: {said}")
+
+
+def _exists(kind: str, name: str) -> bool:
+    """Return whether the engine has something under a name, or a part of it in its storage."""
+    more = ("--external",) if kind == "container" else ()
+    try:
+        podman(kind, "exists", *more, name)
+    except RuntimeError:
+        return False
+    return True
 
 
 def _environment() -> dict[str, str]:

@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 
 from tests.image.compose import is_ready
-from tests.image.engine import ROOT, podman
+from tests.image.engine import ROOT, podman, remove
 
 pytestmark = [pytest.mark.image, pytest.mark.timeout(1800)]
 NAME, VOLUME = "wolfstream-test", "wolfstream-test"
@@ -35,7 +35,7 @@ class Container:
     """The server of README's command, with more options of `docker run`."""
 
     def __init__(self, *more: str, arguments: tuple[str, ...] = ()) -> None:
-        podman("rm", "--force", "--time", "1", NAME, check=False)
+        remove("container", NAME)
         began = time.monotonic()
         podman("run", *self._given(), *more, "wolfstream", *arguments)
         self.ready_seconds = self.wait(began)
@@ -85,16 +85,16 @@ class Container:
 def key(image: str) -> Iterator[str]:
     """A key, made as README says. Nothing is left of an earlier run, nor of this one."""
     del image
-    remove()
+    remove_all()
     printed = podman("run", *of_readme(r"docker run (--rm .* keys add .*)\n"))
     (made,) = re.findall(r"^wfs_\w+$", printed, re.MULTILINE)
     yield made
-    remove()
+    remove_all()
 
 
-def remove() -> None:
-    podman("rm", "--force", "--time", "1", NAME, check=False)
-    podman("volume", "rm", "--force", VOLUME, check=False)
+def remove_all() -> None:
+    remove("container", NAME)
+    remove("volume", VOLUME)
 
 
 def samples(seed: int, n: int = 500) -> dict[str, Any]:
