@@ -17,7 +17,7 @@ from wolfstream.service.settings import Settings
 from wolfstream.service.web.formats.memory import MemoryBudget
 from wolfstream.service.web.formats.problems import problem_response
 from wolfstream.service.web.layers.connections import BoundedProtocol
-from wolfstream.service.web.layers.handshakes import TlsListener
+from wolfstream.service.web.layers.listener import Listener
 from wolfstream.service.web.layers.stream_connections import BoundedStream
 from wolfstream.service.web.routes.stream import Streams
 
@@ -70,18 +70,15 @@ def client_config(
 
 
 class HttpServer(uvicorn.Server):
-    """uvicorn's server, in which TLS handshakes count as connections."""
+    """uvicorn's server, with a listener of our own."""
 
     async def startup(self, sockets: list[socket.socket] | None = None) -> None:
         """Listen on bound sockets."""
         tls, backlog = self.config.ssl, self.config.backlog
-        if tls is None:
-            await super().startup(sockets)
-            return
         await super().startup([])
         for listener in sockets or ():
             # uvicorn only calls its `close` and `wait_closed`.
-            server: Any = TlsListener(listener, backlog, tls, self._new_protocol)
+            server: Any = Listener(listener, backlog, tls, self._new_protocol)
             self.servers.append(server)
 
     def _new_protocol(self) -> Any:

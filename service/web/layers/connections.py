@@ -37,7 +37,7 @@ from wolfstream.service.errors import (
 )
 from wolfstream.service.settings import Settings
 from wolfstream.service.web.formats.memory import RESERVE
-from wolfstream.service.web.layers.handshakes import Handshake
+from wolfstream.service.web.layers.listener import Handshake
 from wolfstream.service.web.layers.paced_protocol import PacedProtocol
 from wolfstream.service.web.layers.room import UNREAD_SECONDS, AwaitedStep, ClientWait, make_room
 from wolfstream.service.web.layers.stream_connections import BoundedStream

@@ -3,7 +3,17 @@
 A client may send requests without waiting for the responses, and a socket can hold thousands of
 requests. Parsing all of them at once would block the event loop and take memory before the first
 one is answered. So only one part of the input is parsed ahead.
+
+Thousands of connections may each have a request, too. All that begin in one pass of the event loop
+are worked on before anything else comes, so a pass begins a bounded number of them. Those that ask
+for the server's health begin at once.
 """
+
+import asyncio
+from collections import deque
+from collections.abc import Callable
+from functools import partial
+from weakref import WeakKeyDictionary
 
 from uvicorn._types import ASGI3Application
 from uvicorn.protocols.http.flow_control import HIGH_WATER_LIMIT
@@ -11,6 +21,43 @@ from uvicorn.protocols.http.httptools_impl import HttpToolsProtocol, RequestResp
 
 # How much is parsed at once, apart from bodies: at most a hundred requests without a body.
 _PART_BYTES = 1 << 12
+# How many requests a pass of the event loop begins. The rows of so many predictions are computed in
+# one call, and they take some 10 ms.
+_BEGUN_AT_ONCE = 64
+# Requests for these paths are begun at once.
+_HEALTH_PATHS = ("/livez", "/readyz")
+
+
+class Beginnings:
+    """Counts the requests that a pass of the event loop begins, and begins the others later."""
+
+    def __init__(self, loop: asyncio.AbstractEventLoop) -> None:
+        self._loop = loop
+        self._begun = 0
+        self._waiting = deque[Callable[[], None]]()
+
+    def may_begin(self) -> bool:
+        """Return whether one more request may begin in this pass, and count it."""
+        if self._waiting or self._begun == _BEGUN_AT_ONCE:
+            return False
+        if not self._begun:
+            self._loop.call_soon(self._next_pass)
+        self._begun += 1
+        return True
+
+    def later(self, begin: Callable[[], None]) -> None:
+        """Begin a request in one of the next passes, after those that wait already."""
+        self._waiting.append(begin)
+
+    def _next_pass(self) -> None:
+        self._begun = min(len(self._waiting), _BEGUN_AT_ONCE)
+        for _ in range(self._begun):
+            self._waiting.popleft()()
+        if self._begun:
+            self._loop.call_soon(self._next_pass)
+
+
+_beginnings: WeakKeyDictionary[asyncio.AbstractEventLoop, Beginnings] = WeakKeyDictionary()
 
 
 class PacedProtocol(HttpToolsProtocol):
@@ -22,6 +69,12 @@ class PacedProtocol(HttpToolsProtocol):
     _body_left = 0
     # The request that is being answered; uvicorn's `cycle` is the request that was parsed last.
     _answering: RequestResponseCycle | None = None
+
+    def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]
+        """Begin the requests of this connection in turn with those of others."""
+        super().connection_made(transport)
+        self._beginnings = _beginnings.get(self.loop) or Beginnings(self.loop)
+        _beginnings[self.loop] = self._beginnings
 
     def connection_lost(self, exc: Exception | None) -> None:
         """Drop the bytes that have not been parsed."""
@@ -50,7 +103,14 @@ class PacedProtocol(HttpToolsProtocol):
 
     def _start_asgi_task(self, cycle: RequestResponseCycle, app: ASGI3Application) -> None:
         self._answering = cycle
-        super()._start_asgi_task(cycle, app)
+        if cycle.scope["path"] in _HEALTH_PATHS or self._beginnings.may_begin():
+            super()._start_asgi_task(cycle, app)
+        else:
+            self._beginnings.later(partial(self._begin, cycle, app))
+
+    def _begin(self, cycle: RequestResponseCycle, app: ASGI3Application) -> None:
+        if not cycle.disconnected:
+            super()._start_asgi_task(cycle, app)
 
     def on_headers_complete(self) -> None:
         """Begin a request, and record the length of its body."""

@@ -9,6 +9,7 @@ import struct
 import time
 from collections.abc import Iterator
 from contextlib import ExitStack, closing, suppress
+from functools import partial
 from pathlib import Path
 from typing import Any
 from unittest.mock import Mock
@@ -27,6 +28,7 @@ from tests.service.specs import PAPERS
 from wolfstream.service.settings import Settings
 from wolfstream.service.web.formats.memory import MemoryBudget
 from wolfstream.service.web.http_server import client_config
+from wolfstream.service.web.layers.paced_protocol import Beginnings
 
 MOST, PATIENCE, SOON = 4, 1.0, 20.0
 ROWS = ",".join(["[1]"] * 100_000)
@@ -486,6 +488,42 @@ class TestManyAtOnce:
             return waiting
 
         assert 0 < asyncio.run(run()) < 128
+
+    def test_a_health_check_overtakes_them(self, tmp_path: Path):
+        """It comes on a new connection, after thousands of requests that nobody waits for."""
+        request = b"GET /v1/models/absent HTTP/1.1\r\nHost: localhost\r\n\r\n"
+        with closing(ServerProcess(tmp_path / "data")) as own, ExitStack() as opening:
+            own.start()
+            crowd = [opening.enter_context(opened(own)) for _ in range(200)]
+            for connection in crowd:
+                connection.sendall(request * 60)
+            assert httpx.get(f"{own.url}/livez", timeout=SOON).status_code == 200
+            received = 0
+            for connection in crowd:
+                connection.setblocking(False)
+                with suppress(BlockingIOError):
+                    while content := connection.recv(1 << 20):
+                        received += content.count(b"HTTP/1.1 404")
+        assert 0 < received < 200 * 60 / 2
+
+    def test_few_begin_in_a_pass_of_the_loop(self):
+        async def run() -> list[int]:
+            begun = list[int]()
+            beginnings = Beginnings(asyncio.get_running_loop())
+            for k in range(200):
+                if beginnings.may_begin():
+                    begun.append(k)
+                else:
+                    beginnings.later(partial(begun.append, k))
+            counts = [len(begun)]
+            while counts[-1] < 200:
+                await asyncio.sleep(0)
+                counts.append(len(begun))
+            assert begun == sorted(begun)
+            assert beginnings.may_begin()
+            return counts
+
+        assert asyncio.run(run()) == [64, 128, 192, 200]
 
     def test_clients_that_leave_are_no_errors(self, tmp_path: Path):
         request = post(json.dumps({"x": [[1]] * 2000}).encode()) * 10
