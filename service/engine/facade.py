@@ -300,7 +300,7 @@ class Engine(Acceptance):
         return self.busy_since is not None or self._queue.waiting().samples > 0
 
     def _fail(self, waiting: list[Waiter]) -> None:
-        """Response all waiting requests after the writer has failed."""
+        """Answer all waiting requests after the writer has failed."""
         self._phase.fail("broken: its writer failed; restart it to recover from the journal")
         self.refits.ask_to_stop()
         unknown = InDoubt("the server failed; the samples may or may not have been learned")

@@ -217,7 +217,7 @@ class GroupLearning:
             self._changed[work.model] = None
 
     def _deliver(self) -> None:
-        """Response what is due, and do what follows for the models that have learned."""
+        """Answer what is due, and do what follows for the models that have learned."""
         replies, changed = self._replies, self._changed
         self._replies, self._changed = [], {}
         if replies or changed:
@@ -226,13 +226,13 @@ class GroupLearning:
             self._after_learning(model)
 
     def give_up(self, models: Iterable[Model]) -> None:
-        """Response what was left to learn for models whose terms have ended."""
+        """Answer what was left to learn for models whose terms have ended."""
         for model in models:
             if replies := self._turns.give_up(model, learned_elsewhere(model)):
                 self._acknowledge(replies, ())
 
     def leave_to_next_start(self) -> None:
-        """Response what was left to learn; its models, unless a thread uses them, learn no more."""
+        """Answer what was left to learn; its models, unless a thread uses them, learn no more."""
         for model in self._turns.busy - self._role.in_use:
             reason = mark_stopped(self._models.learner(model))
             self._acknowledge(self._turns.give_up(model, reason), ())
@@ -309,7 +309,7 @@ class GroupLearning:
         known: list[tuple[LabelRequest, LabelOutcomes]],
         failures: Mapping[int, StorageFailed],
     ) -> Iterator[Reply]:
-        """Response requests whose labels are all known already, now that these are durable."""
+        """Answer requests whose labels are all known already, now that these are durable."""
         for request, outcomes in known:
             model = request.model
             if error := failures.get(model.id):
@@ -344,7 +344,7 @@ class GroupLearning:
             self._acknowledge([], resolved)
 
     def _acknowledge_durable(self, committed: list[AdmittedRequest]) -> None:
-        """Response the clients that asked to hear of durability, not of learning."""
+        """Answer the clients that asked to hear of durability, not of learning."""
         replies: list[Reply] = []
         for item in committed:
             request = item.request
