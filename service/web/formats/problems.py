@@ -65,6 +65,7 @@ def add_problems(app: FastAPI) -> None:
     @app.exception_handler(Refusal)
     async def refuse(request: Request, error: Refusal) -> Response:
         origin = getattr(request.state, "origin", None)
+        error.without_frames()  # of handlers, which refer to the samples and the future that failed
         return problem_response(origin.locate_errors(error) if origin else error, request.url.path)
 
     @app.exception_handler(MemoryError)

@@ -391,7 +391,7 @@ class Session:
         if isinstance(error, NotLeader):  # a reconnecting client is forwarded to that replica
             self.end(GOING_AWAY, "another replica leads the model")
             error = NotReady("another replica leads the model by now; nothing was learned")
-        answer: dict[str, Any] = {"error": problem_of(error)}
+        answer: dict[str, Any] = {"error": problem_of(error.without_frames())}
         if frame_id is not None:
             answer = {"id": frame_id, **answer}
         self._outbox.put(answer, self._memory.lease())

@@ -8,6 +8,7 @@ from typing import Any
 from unittest.mock import Mock
 
 import httpx
+import msgpack
 import numpy as np
 import pytest
 from uvicorn.server import ServerState
@@ -139,3 +140,22 @@ def test_reserve_is_taken_again_once_there_is_memory(monkeypatch: pytest.MonkeyP
         patch.setattr(memory, "RESERVE_BYTES", 1 << 62)  # more than there is
         assert not reserve.is_available()
     assert reserve.is_available()
+
+
+def test_refused_requests_leave_memory_at_once(tmp_path: Path) -> None:
+    """Twelve requests of 20 MB, of which the server keeps one or two at most."""
+    rows = np.ones((50_000, 50))
+    raw = {"dtype": "<f8", "shape": list(rows.shape), "data": rows.tobytes()}
+    body = msgpack.packb({"x": raw, "y": ["a"] * len(rows)})
+    headers = {"Content-Type": "application/vnd.msgpack"}
+    with closing(ServerProcess(tmp_path / "data")) as running:
+        running.start()
+        with httpx.Client(base_url=running.url, timeout=60) as client:
+            client.put("/v1/models/m", json={}).raise_for_status()
+            client.post("/v1/models/m/samples", json={"x": [[1]], "y": ["a"]}).raise_for_status()
+            for i in range(12):
+                refused = client.post("/v1/models/m/samples", content=body, headers=headers)
+                assert refused.status_code == 422
+                if i == 0:
+                    before = resident(running)
+        assert resident(running) - before < 4 * len(body)
