@@ -473,6 +473,19 @@ def test_text_in_no_known_charset_is_refused(charset: str, body: bytes, detail: 
         format_of_body(f"{CSV}{charset}", True).decode(body, BOUNDS)
 
 
+@pytest.mark.parametrize(
+    "body",
+    [
+        b"Report 2024,,\n,,\nday,amount,paid\n1,2,yes\n",
+        b"Report 2024\n\nday;amount;paid\n1;2;yes\n",
+        b'"Account";"DE1"\n\nday;amount;paid\n1;2;yes\n',
+    ],
+)
+def test_a_header_below_a_title_is_found_for_the_message(body: bytes) -> None:
+    with pytest.raises(InvalidSamples, match="line 3 seems to be the header"):
+        DECODERS[CSV](body, True, BOUNDS, Roles(label="paid"))
+
+
 @pytest.mark.parametrize("labelled", [True, False])
 def test_a_body_without_lines_has_no_samples_under_roles_either(labelled: bool) -> None:
     roles = Roles(label="y") if labelled else Roles(id="id")
