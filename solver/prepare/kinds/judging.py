@@ -57,8 +57,8 @@ _MOST_WORDS, _LEAST_TEXTS, _FIRST_TEXTS = 24, 3, 32
 _MOST_UNITS, _UNIT_SHARE, _LEAST_NUMBERS = 4, 0.25, 3
 # The number of values from which on a column without repeated values is one of identifiers.
 _LEAST_IDENTIFIERS = 100
-# Whole numbers of identifiers have so many digits at least, all as many.
-_LEAST_DIGITS = 9
+# Whole numbers of identifiers are not less: they have nine digits and more, all as many.
+LEAST_CODE = 1e8
 _UNIQUE_CODE = re.compile(r"[{(]?[\w.:-]*\d[\w.:-]*[})]?", re.ASCII)
 _LONGEST_CATEGORY = 256
 # Units of columns of durations, by what the first part of 4:05 is.
@@ -237,7 +237,7 @@ def _are_codes(numbers: Sequence[float]) -> bool:
 
     Moments, and numbers that count up or down, say when or how much.
     """
-    if len(numbers) < _LEAST_IDENTIFIERS or min(numbers) < 10.0 ** (_LEAST_DIGITS - 1):
+    if len(numbers) < _LEAST_IDENTIFIERS or min(numbers) < LEAST_CODE:
         return False
     if not all(map(float.is_integer, numbers)) or len(set(numbers)) < len(numbers):
         return False

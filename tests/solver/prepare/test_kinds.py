@@ -23,7 +23,7 @@ from wolfstream.solver.prepare.kinds.words import (
     column_key,
     columns_of,
 )
-from wolfstream.solver.prepare.read_cells import read, within_texts
+from wolfstream.solver.prepare.read_cells import read, readings, within_texts
 from wolfstream.solver.prepare.row_form import Preparing, RowForm
 from wolfstream.solver.prepare.schema import SETTLING
 from wolfstream.solver.prepare.settling import MOST_WITHIN_IN_ALL
@@ -234,6 +234,15 @@ def test_what_measures_different_things_is_no_number(texts: list[str]):
 def test_codes_that_are_all_different_are_identifiers(make: Callable[[Random], float | str]):
     draw = Random(0)
     assert judge("column", [make(draw) for _ in range(SETTLING)]).kind == "identifier"
+
+
+def test_long_numbers_without_texts_are_judged_by_their_values():
+    draw = Random(0)
+    rows = cells_of_rows(
+        [{"card": draw.randrange(10**12, 10**13), "count": k} for k in range(SETTLING)]
+    )
+    card, count = readings(["card", "count"], [rows], {}, ())
+    assert (card.kind, count.kind) == ("identifier", "number")
 
 
 @pytest.mark.parametrize(
