@@ -82,11 +82,13 @@ class CsvText:
         self._source, self._watch, self._texts, self.line = source, watch, texts, 0
         self._longest_row = longest_row
         self._delimiter = _delimiter(source, longest_row)
-        first, *following = self._first_rows()
+        (_, first), *numbered = self._first_rows()
+        following = [row for _, row in numbered]
         self.columns = len(first)
         self._names = [name.strip() for name in first]
         self.has_header = _is_header(self._names, following, roles)
-        self._roles = self._find_roles(roles, labelled, unlabelled_columns)
+        below = _line_with(numbered, roles.label)
+        self._roles = self._find_roles(roles, labelled, unlabelled_columns, below)
         self.labelled = labelled is not False and self._roles.label is not None
         if self.has_header:
             _refuse_repeated(self._names)
@@ -103,14 +105,18 @@ class CsvText:
         """Numbers, from 1, of columns that are left out because they have no name."""
         return [i for i, name in enumerate(self._names, 1) if self.has_header and not name]
 
-    def _first_rows(self) -> list[list[str]]:
-        rows = [row for _, row in islice(self._records(), 1 + _ROWS_AFTER_HEADER)]
+    def _first_rows(self) -> list[tuple[int, list[str]]]:
+        rows = list(islice(self._records(), 1 + _ROWS_AFTER_HEADER))
         if not rows:
             raise DataFileError("is empty")
         return rows
 
     def _find_roles(
-        self, roles: Roles, labelled: bool | None, unlabelled_columns: int | None
+        self,
+        roles: Roles,
+        labelled: bool | None,
+        unlabelled_columns: int | None,
+        below: int | None,
     ) -> RolePlaces:
         if labelled is None and self.columns == unlabelled_columns and roles.label is None:
             labelled = False
@@ -123,6 +129,8 @@ class CsvText:
         try:
             return find_roles(names, roles, labelled)
         except DataFileError as error:
+            if below is not None:
+                more = f"; line {below} seems to be the header: leave out the lines above it"
             raise DataFileError(f"{error}{more}") from None
 
     def features(self) -> int:
@@ -191,6 +199,16 @@ class CsvText:
         name = f" ({self._names[column][:40]})" if self.has_header else ""
         what = _no_number(row[at].strip(), self._delimiter)
         raise DataFileError(f"column {column + 1}{name}: {what}", line)
+
+
+def _line_with(rows: Sequence[tuple[int, list[str]]], name: str | None) -> int | None:
+    """Return the line of the first row that has a column's name, whatever separates columns."""
+    if name is None or name.isdecimal():
+        return None
+    for line, row in rows:
+        if name in row or any(name in re.split("[;\t]", cell) for cell in row):
+            return line
+    return None
 
 
 def _delimiter(source: TextSource, longest_row: int | None) -> str:

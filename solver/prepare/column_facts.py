@@ -125,10 +125,13 @@ class ColumnFacts:
         is_number = present = ~np.isnan(numbers)
         if cells.texts:
             present = is_number | (in_order(plain.text, places, NO_TEXT) != NO_TEXT)
-            unused = list(schema.columns.unused)
-            if unused:
-                raw = in_order(cells.text, places, NO_TEXT)[:, unused] != NO_TEXT
-                present[:, unused] = raw
+        unused = list(schema.columns.unused)
+        if unused:
+            raw = ~np.isnan(in_order(cells.numbers, places, math.nan)[:, unused])
+            if cells.texts:
+                raw |= in_order(cells.text, places, NO_TEXT)[:, unused] != NO_TEXT
+            present = present.copy()
+            present[:, unused] = raw
         _include(
             numbers, is_number, np.ascontiguousarray(present), self._missing, self._low, self._high
         )

@@ -16,6 +16,7 @@ from wolfstream.solver.arrays import Float64Array
 from wolfstream.solver.prepare.cells import NO_TEXT, Cells, text_of
 from wolfstream.solver.prepare.kinds.judging import (
     EMPTY,
+    LEAST_CODE,
     NUMBER,
     Kind,
     Reading,
@@ -184,13 +185,14 @@ def readings(
     numeric, textual = set[str](), {*fixed, *like_times}
     for given, alike in groupby(rows, attrgetter("names")):
         given = names if given is None else given
-        with_number, with_text = np.zeros((2, len(given)), np.bool_)
+        with_number, with_text, with_code = np.zeros((3, len(given)), np.bool_)
         for cells in alike:
             with_number |= ~np.isnan(cells.numbers).all(axis=0)
             with_text |= (cells.text != NO_TEXT).any(axis=0)
+            with_code |= (cells.numbers >= LEAST_CODE).any(axis=0)
         numeric |= {given[j] for j in np.flatnonzero(with_number).tolist()}
-        textual |= {given[j] for j in np.flatnonzero(with_text).tolist()}
-    # Columns of numbers alone, which may be very many, need no look at their values.
+        textual |= {given[j] for j in np.flatnonzero(with_text | with_code).tolist()}
+    # Columns of short numbers alone, which may be very many, need no look at their values.
     values: dict[str, list[Value]] = {name: [] for name in names if name in textual}
     for cells in rows if values else ():
         for j, name in enumerate(names if cells.names is None else cells.names):

@@ -206,7 +206,10 @@ def _as_named(rows: Sequence[Any]) -> Any:
 
 def _refusal(error: DataFileError | UnicodeDecodeError) -> Refusal:
     if isinstance(error, UnicodeDecodeError):
-        return Unreadable(f"the body is not text in UTF-8: {error.reason}")
+        return Unreadable(
+            f"the body is not text in UTF-8: {error.reason}; name its charset in a header, as "
+            "in Content-Type: text/csv; charset=windows-1252"
+        )
     fault: SampleError = {"detail": str(error)}
     if error.line is not None:
         fault["line"] = error.line

@@ -33,6 +33,7 @@ from wolfstream.service.files.tables import TableRows, rows_of_columns
 from wolfstream.service.files.text import DataFileError
 from wolfstream.service.web.formats import sliced_json
 from wolfstream.service.web.formats.bounds import Bounds, Counter, check_json, check_msgpack
+from wolfstream.service.web.formats.charset import text_in_utf8
 from wolfstream.service.web.formats.chunks import json_chunks, msgpack_chunks
 from wolfstream.service.web.formats.finite import finite_json, finite_msgpack
 from wolfstream.service.web.formats.flat_rows import (
@@ -208,14 +209,22 @@ def format_of_body(
         known = ", ".join(MEDIA_TYPES if labelled is None else SAMPLE_MEDIA_TYPES)
         raise UnsupportedFormat(f"content type {media_type!r} is not supported; send {known}")
     decode = DECODERS[media_type]
-    return JSON._replace(decode=lambda body, bounds: decode(body, labelled, bounds, roles))
+    return JSON._replace(
+        decode=lambda body, bounds: decode(
+            text_in_utf8(body, content_type), labelled, bounds, roles
+        )
+    )
 
 
 def format_of_labels(content_type: str | None, roles: Roles = NO_ROLES) -> Format:
     """Return the format of labels for ids, which may also be CSV. Raises UnsupportedFormat."""
     if (content_type or "").partition(";")[0].strip().lower() != "text/csv":
         return format_of_body(content_type)
-    return JSON._replace(decode=lambda body, bounds: decode_csv_labels(body, bounds, roles))
+    return JSON._replace(
+        decode=lambda body, bounds: decode_csv_labels(
+            text_in_utf8(body, content_type), bounds, roles
+        )
+    )
 
 
 def format_of_response(accept: str | None, body_format: Format) -> Format:

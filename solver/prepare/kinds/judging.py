@@ -1,13 +1,14 @@
 """Determines the kind of a column from its first values, and reads values by their kind.
 
     number          numbers, or texts of plain digits
-    number in text  one number in each cell, with the same text around it in nearly all of them
+    number in text  one number in each cell, with the same text around it in nearly all of them, or
+                    units that measure the same; or a duration, such as 1h 23m or 05:38:32
     boolean         yes and no, true and false
-    time            dates, or dates and times, in any of the common written forms; or seconds or
-                    milliseconds since 1970, in a column that is named like a time
+    time            dates, or dates and times, in any of the common written forms; or seconds,
+                    or parts of them, since 1970, in a column that is named like a time
     category        few texts, or single words
     text            several words in a cell, and hardly any cell like another
-    identifier      one word in a cell, and each of them different
+    identifier      one word or long whole number in a cell, and each of them different
     empty           no value so far
 
 A value that the kind cannot read is a missing number, and its text is kept.
@@ -19,7 +20,14 @@ from collections import Counter
 from collections.abc import Iterable, Sequence
 from typing import Any, Literal, NamedTuple, get_args
 
-from wolfstream.solver.prepare.kinds.numerals import amounts, numeral, plain_number
+from wolfstream.solver.prepare.kinds.measures import (
+    duration,
+    factor_between,
+    has_three_parts,
+    is_bytes,
+    is_composed,
+)
+from wolfstream.solver.prepare.kinds.numerals import Numeral, amounts, numeral, plain_number
 from wolfstream.solver.prepare.kinds.times import epoch, moment
 from wolfstream.solver.prepare.kinds.words import words_of
 
@@ -49,7 +57,12 @@ _MOST_WORDS, _LEAST_TEXTS, _FIRST_TEXTS = 24, 3, 32
 _MOST_UNITS, _UNIT_SHARE, _LEAST_NUMBERS = 4, 0.25, 3
 # The number of values from which on a column without repeated values is one of identifiers.
 _LEAST_IDENTIFIERS = 100
+# Whole numbers of identifiers are not less: they have nine digits and more, all as many.
+LEAST_CODE = 1e8
+_UNIQUE_CODE = re.compile(r"[{(]?[\w.:-]*\d[\w.:-]*[})]?", re.ASCII)
 _LONGEST_CATEGORY = 256
+# Units of columns of durations, by what the first part of 4:05 is.
+_HOURS_FIRST, _MINUTES_FIRST = "h:m:s", "m:s"
 # The largest number of seconds in a column whose kind was given as time, about 30,000 years.
 _LARGEST_MOMENT = 1e12
 _TIME_NAME = re.compile(
@@ -126,10 +139,20 @@ def _number(_: Reading, text: str) -> float:
 
 def _in_text(reading: Reading, text: str) -> float:
     plain = plain_number(text)
-    quantity = numeral(text, commas=reading.commas) if plain is None else None
-    if quantity is not None and quantity.unit in (reading.unit, "#"):
-        return quantity.value
-    return _or_nan(plain)
+    if plain is not None:
+        return plain
+    if reading.unit in (_HOURS_FIRST, _MINUTES_FIRST):
+        return _or_nan(duration(text, minutes_first=reading.unit == _MINUTES_FIRST))
+    quantity = numeral(text, commas=reading.commas)
+    return math.nan if quantity is None else _or_nan(_in_unit(quantity, reading.unit))
+
+
+def _in_unit(quantity: Numeral, unit: str) -> float | None:
+    """Return a quantity in a column's unit; None if it measures something else."""
+    if quantity.unit == "#" and quantity.factor == 1e9 and is_bytes(unit):
+        return quantity.value / 1e9 * (factor_between("#b", unit) or 1.0)
+    factor = 1.0 if quantity.unit == "#" else factor_between(quantity.unit, unit)
+    return None if factor is None else factor * quantity.value
 
 
 def _boolean(_: Reading, text: str) -> float:
@@ -184,7 +207,7 @@ def judge(name: str, values: Sequence[Value]) -> Reading:
     if not texts:
         return _judge_numbers(name, numbers)
     given = [text for text in texts if text[:16].casefold() not in MISSING_BESIDE]
-    for recognise in (_as_boolean, _as_time, _as_number):
+    for recognise in (_as_boolean, _as_time, _as_duration, _as_number):
         reading = recognise(given, numbers)
         if reading is not None:
             return reading
@@ -200,8 +223,27 @@ def _judge_numbers(name: str, numbers: Sequence[float]) -> Reading:
     if not numbers:
         return EMPTY
     if like_a_time(name) and all(epoch(value) is not None for value in numbers):
-        return Reading("time", "seconds or milliseconds since 1970, and named like a time")
+        return Reading("time", "seconds, or parts of them, since 1970, and named like a time")
+    if _are_codes(numbers):
+        why = (
+            f"all of the first {len(numbers)} values are different whole numbers of as many digits"
+        )
+        return Reading("identifier", why)
     return NUMBER
+
+
+def _are_codes(numbers: Sequence[float]) -> bool:
+    """Return whether long whole numbers name something, as numbers of cards and articles do.
+
+    Moments, and numbers that count up or down, say when or how much.
+    """
+    if len(numbers) < _LEAST_IDENTIFIERS or min(numbers) < LEAST_CODE:
+        return False
+    if not all(map(float.is_integer, numbers)) or len(set(numbers)) < len(numbers):
+        return False
+    as_long = len(f"{min(numbers):.0f}") == len(f"{max(numbers):.0f}")
+    in_order = list(numbers) in (sorted(numbers), sorted(numbers, reverse=True))
+    return as_long and not in_order and any(epoch(number) is None for number in numbers)
 
 
 def _as_boolean(texts: Sequence[str], numbers: Sequence[float]) -> Reading | None:
@@ -247,6 +289,17 @@ def first_order(texts: Iterable[str]) -> str:
     return ""
 
 
+def _as_duration(texts: Sequence[str], numbers: Sequence[float]) -> Reading | None:
+    """Recognise durations and times of day, of which some have several parts."""
+    read = [text for text in texts if duration(text) is not None]
+    count = len(texts) + len(numbers)
+    if len(read) + len(numbers) < NEARLY_ALL * count or not any(map(is_composed, read)):
+        return None
+    unit = _MINUTES_FIRST if any(map(has_three_parts, texts)) else _HOURS_FIRST
+    why = f"{len(read)} of {count} values are durations or times of day, read as seconds"
+    return Reading("number in text", why, unit)
+
+
 def _as_number(texts: Sequence[str], numbers: Sequence[float]) -> Reading | None:
     quantities = [(text, numeral(text)) for text in texts]
     units = Counter(quantity.unit for _, quantity in quantities if quantity is not None)
@@ -256,12 +309,11 @@ def _as_number(texts: Sequence[str], numbers: Sequence[float]) -> Reading | None
     commas = commas and not any(_has_point(text) for text in texts)
     # The most frequent unit; numbers without one ("#") have it, too.
     unit = max((unit for unit in units if unit != "#"), key=units.__getitem__, default="#")
-    read = units[unit] + (units["#"] if unit != "#" else 0) + len(numbers)
+    alike = {each for each in units if each == "#" or factor_between(each, unit) is not None}
+    read = sum(units[each] for each in alike) + len(numbers)
     count = len(texts) + len(numbers)
     others = {
-        text
-        for text, quantity in quantities
-        if quantity is None or quantity.unit not in (unit, "#")
+        text for text, quantity in quantities if quantity is None or quantity.unit not in alike
     }
     few = 2 * read > count and len(others) <= _MOST_OTHERS
     if read < NEARLY_ALL * count and not few:
@@ -283,6 +335,8 @@ def _judge_texts(texts: Sequence[str], numbers: Sequence[float]) -> Reading:
     spaced = sum(" " in text for text in texts)
     if 2 * len(numbers) > count:
         return Reading("number", f"{len(numbers)} of {count} values are numbers")
+    if count >= _LEAST_IDENTIFIERS and different == count and _are_unique_codes(texts):
+        return Reading("identifier", f"all of the first {count} values are different codes")
     long = max(map(len, texts)) > _LONGEST_CATEGORY
     if long or (words >= _WORDS and different >= _DIFFERENT * count):
         why = f"{words:.0f} words in a value, {_share(different, count)}"
@@ -293,6 +347,11 @@ def _judge_texts(texts: Sequence[str], numbers: Sequence[float]) -> Reading:
         return Reading("identifier", f"all of the first {count} values are different single words")
     wordy, units = _share_words(set(texts)), _frequent_units(texts)
     return Reading("category", _share(different, count), wordy=wordy, units=units)
+
+
+def _are_unique_codes(texts: Sequence[str]) -> bool:
+    """Return whether texts are single codes without words in common, as UUIDs are."""
+    return all(map(_UNIQUE_CODE.fullmatch, texts)) and not _share_words(set(texts))
 
 
 def _frequent_words(texts: Sequence[str]) -> tuple[str, ...]:

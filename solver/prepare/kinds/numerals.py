@@ -22,9 +22,12 @@ _CURRENCIES = frozenset(
     re.findall(
         r"\w+",
         "aud brl cad chf cny czk dkk eur gbp hkd huf idr ils inr jpy krw mxn myr nok nzd php pln "
-        "rmb ron rub sek sgd thb try twd usd vnd zar a c hk nz r rs kr us",
+        "rmb ron rub sek sgd thb try twd usd vnd zar r rs kr",
     )
 )
+# Letters that name a currency beside its sign, as in A$; without it, C-1005 is a name.
+_WITH_A_SIGN = frozenset(("a", "c", "hk", "nz", "us", "r"))
+_SIGNS = frozenset("$€£¥₹")
 
 _DIGITS = r"\d+(?:[.,'’\u00a0\u202f ]\d+)*(?:[eE][+-]?\d{1,3})?|[.,]\d+"
 _NUMERAL = re.compile(
@@ -40,7 +43,11 @@ _AMOUNT = re.compile(r"(?<![^\W_])(\d+(?:,\d{3})*(?:\.\d+)?)(?:[\s-]?([^\W\d_]{1
 _SPACES = " \t\n\v\f\r\x1c\x1d\x1e\x1f"
 _BEGINS, _ENDS = frozenset("0123456789+-." + _SPACES), frozenset("0123456789." + _SPACES)
 _PLAIN = re.compile(r"\d*\.?\d*")
-_MULTIPLIERS = {"k": 1e3, "K": 1e3, "M": 1e6, "mn": 1e6, "B": 1e9, "bn": 1e9, "T": 1e12}
+_MULTIPLIERS = {"k": 1e3, "K": 1e3, "M": 1e6, "B": 1e9, "G": 1e9, "T": 1e12}
+_MULTIPLIERS |= dict.fromkeys(("mn", "Mn", "mio", "Mio", "Mio."), 1e6)
+_MULTIPLIERS |= dict.fromkeys(("bn", "Bn", "mrd", "Mrd", "Mrd."), 1e9)
+# A small m or b is a million or a billion only beside a currency.
+_OF_MONEY = {"m": 1e6, "b": 1e9}
 _MINUS = {"-", "−"}
 
 
@@ -52,11 +59,13 @@ class Numeral(NamedTuple):
         unit: what stands around the digits, with # in their place; the same for all cells of a
             column that has one unit.
         comma: whether a decimal comma was read that could also have separated thousands.
+        factor: the multiplier, of a million or so, that is in the value.
     """
 
     value: float
     unit: str
     comma: bool = False
+    factor: float = 1.0
 
     @property
     def is_amount(self) -> bool:
@@ -102,7 +111,7 @@ def numeral(text: str, *, commas: bool = False) -> Numeral | None:
         value, comma = 0.5 * (value + other), comma or other_comma
     negative = (opened is not None) != (sign in _MINUS)
     value = around.factor * (-value if negative else value)
-    return Numeral(value, around.unit, comma) if math.isfinite(value) else None
+    return Numeral(value, around.unit, comma, around.factor) if math.isfinite(value) else None
 
 
 def amounts(text: str) -> dict[str, float]:
@@ -134,25 +143,36 @@ def _around(before: str, after: str) -> _Around | None:
 def _short_around(before: str, after: str) -> _Around | None:
     if not _may_precede(before):
         return None
-    unit, factor = _multiplier(after)
+    unit, factor = _multiplier(after, money=bool(before) and _is_currency(before))
     return _Around(f"{before.casefold()}#{unit.casefold()}", factor)
 
 
 def _may_precede(before: str) -> bool:
     """Return whether a text before digits may be a currency or a sign."""
     letters = "".join(filter(str.isalpha, before)).lower()
-    return not letters or letters in _CURRENCIES
+    return not letters or letters in _CURRENCIES or _beside_a_sign(letters, before)
+
+
+def _beside_a_sign(letters: str, around: str) -> bool:
+    return letters in _WITH_A_SIGN and not _SIGNS.isdisjoint(around)
 
 
 def _is_currency(around: str) -> bool:
     """Return whether a text beside digits is a sign, or a currency: $, %, EUR or A$, but not A."""
     letters = "".join(filter(str.isalpha, around))
-    return not letters or (letters in _CURRENCIES and (len(letters) == 3 or letters != around))
+    if not letters or _beside_a_sign(letters, around):
+        return True
+    return letters in _CURRENCIES and (len(letters) == 3 or letters != around)
 
 
-def _multiplier(unit: str) -> tuple[str, float]:
-    """Return a unit without its multiplier, and that."""
-    return ("", _MULTIPLIERS[unit]) if unit in _MULTIPLIERS else (unit, 1.0)
+def _multiplier(unit: str, *, money: bool) -> tuple[str, float]:
+    """Return a unit without its multiplier, and that. money: whether a currency comes before."""
+    if money and unit in _OF_MONEY:
+        return "", _OF_MONEY[unit]
+    first, _, rest = unit.partition(" ")
+    return (
+        (rest, _MULTIPLIERS[first]) if first in _MULTIPLIERS and _is_currency(rest) else (unit, 1.0)
+    )
 
 
 def _number(digits: str, commas: bool) -> tuple[float | None, bool]:

@@ -2,6 +2,7 @@
 
     2025-03-01T04:12:00Z   2025-03-01 04:12:00.5+01:00   20250301   2025/3/1
     03/01/2025 4:12 PM     1.3.2025    1-Mar-25          March 1, 2025    Sat, 01 Mar 2025 04:12 GMT
+    01/Mar/2025:04:12:00 +0100   2025-03   03/2025   Mar 2025   Sat Mar 1 04:12:00 UTC 2025
 
 Years are those of the Gregorian calendar, 0 to 9999; two digits are 1970 to 2069. Without a zone it
 is UTC, so what a column says does not depend on where a server stands. Whether the day or the month
@@ -15,28 +16,39 @@ from typing import NamedTuple
 # No moment is written longer.
 LONGEST = 48
 DAY = 86_400.0
-# The moments that a number may be: years 2001 to 2100 as seconds, or as milliseconds.
+# The moments that a number may be: years 2001 to 2100 as seconds, or as milli-, micro- or
+# nanoseconds.
 FIRST_EPOCH, LAST_EPOCH = 9.7e8, 4.2e9
+_PER_SECOND = (1.0, 1e3, 1e6, 1e9)
+# Zones by the letters that logs have, in hours ahead of UTC. Those that mean several are left out.
+_ZONES = {"Z": 0, "UTC": 0, "GMT": 0, "WET": 0, "BST": 1, "WEST": 1, "CET": 1, "CEST": 2, "EET": 2}
+_ZONES |= {"EEST": 3, "MSK": 3, "JST": 9, "EST": -5, "EDT": -4, "CDT": -5, "MST": -7, "MDT": -6}
+_ZONES |= {"PST": -8, "PDT": -7}
 
 _MONTHS = ["jan", "feb", "mar", "apr", "may", "jun", "jul", "aug", "sep", "oct", "nov", "dec"]
 _MONTH = r"(?P<month>[A-Za-z]{3,9})\.?"
 _CLOCK = (
-    r"(?:[T\s,]+(?P<hour>\d{1,2})(?::(?P<minute>\d{2}))(?::(?P<second>\d{2})(?:[.,](?P<part>\d{1,9}))?)?"
+    r"(?:(?:[T\s,]+|:)(?P<hour>\d{1,2})(?::(?P<minute>\d{2}))(?::(?P<second>\d{2})(?:[.,](?P<part>\d{1,9}))?)?"
     r"\s*(?P<half>[AaPp]\.?[Mm]\.?)?)?"
-    r"\s*(?P<zone>Z|z|UTC|GMT|[+-]\d{2}:?\d{2}|[+-]\d{2})?"
+    r"\s*(?P<zone>z|" + "|".join(_ZONES) + r"|[+-]\d{2}:?\d{2}|[+-]\d{2})?"
 )
 _DAYNAME = r"(?:[A-Za-z]{3,9},?\s+)?"
 _FORMS = tuple(
-    (order, re.compile(pattern + _CLOCK))
+    (order, re.compile(pattern if "hour" in pattern else pattern + _CLOCK))
     for order, pattern in (
         ("ymd", r"(?P<year>\d{4})[-/.](?P<a>\d{1,2})[-/.](?P<b>\d{1,2})"),
         ("ymd", r"(?P<year>(?:19|20)\d{2})(?P<a>[01]\d)(?P<b>[0-3]\d)(?=$|[T\s])"),
         ("?", r"(?P<a>\d{1,2})(?P<gap>[-/.])(?P<b>\d{1,2})(?P=gap)(?P<year>\d{4}|\d{2})"),
         (
             "named",
-            rf"{_DAYNAME}(?P<a>\d{{1,2}})(?:st|nd|rd|th)?[-\s]+{_MONTH}[-,\s]+(?P<year>\d{{4}}|\d{{2}})",
+            rf"{_DAYNAME}(?P<a>\d{{1,2}})(?:st|nd|rd|th)?[-/\s]+{_MONTH}[-/,\s]+(?P<year>\d{{4}}|\d{{2}})",
         ),
         ("named", rf"{_DAYNAME}{_MONTH}\s+(?P<a>\d{{1,2}})(?:st|nd|rd|th)?,?\s+(?P<year>\d{{4}})"),
+        ("named", rf"{_DAYNAME}{_MONTH}\s+(?P<a>\d{{1,2}}){_CLOCK}\s+(?P<year>\d{{4}})"),
+        # Months without a day, which are their first.
+        ("ymd", r"(?P<year>(?:19|20)\d{2})[-/](?P<a>0[1-9]|1[0-2])"),
+        ("ymd", r"(?P<a>0?[1-9]|1[0-2])[-/.](?P<year>(?:19|20)\d{2})"),
+        ("named", rf"{_MONTH}[-\s]+(?P<year>(?:19|20)\d{{2}})"),
     )
 )
 
@@ -77,8 +89,9 @@ def _read_date(order: str, match: "re.Match[str]") -> WrittenMoment | None:
     clock = _clock(match)
     if clock is None:
         return None
-    digits, first = match.group("year", "a")
-    year, a = int(digits), int(first)
+    parts = match.groupdict()
+    digits = match["year"]
+    year, a, b = int(digits), int(parts.get("a", 1)), int(parts.get("b", 1))
     if len(digits) == 2:
         year += 2000 if year < 70 else 1900
     if order == "named":
@@ -87,7 +100,6 @@ def _read_date(order: str, match: "re.Match[str]") -> WrittenMoment | None:
             return None
         day = _days(year, _MONTHS.index(name[:3]) + 1, a)
         return None if day is None else _without_order(DAY * day + clock)
-    b = int(match["b"])
     month_first = _days(year, a, b)
     if order == "ymd":
         return None if month_first is None else _without_order(DAY * month_first + clock)
@@ -137,8 +149,10 @@ def _clock(match: "re.Match[str]") -> float | None:
 
 def _offset(zone: str | None) -> float:
     """Return how many seconds a zone is ahead of UTC."""
-    if not zone or zone[0] not in "+-":
+    if not zone:
         return 0.0
+    if zone[0] not in "+-":
+        return 3600.0 * _ZONES[zone.upper()]
     digits = zone[1:].replace(":", "")
     seconds = 3600.0 * int(digits[:2]) + 60.0 * int(digits[2:] or 0)
     return -seconds if zone[0] == "-" else seconds
@@ -161,7 +175,8 @@ def _days(year: int, month: int, day: int) -> int | None:
 
 
 def epoch(value: float) -> float | None:
-    """Return a number of seconds or milliseconds since 1970 as seconds; None if it is too far."""
-    if FIRST_EPOCH <= value <= LAST_EPOCH:
-        return value
-    return value / 1e3 if 1e3 * FIRST_EPOCH <= value <= 1e3 * LAST_EPOCH else None
+    """Return a number of seconds, or of parts of them, since 1970 as seconds; None if too far."""
+    for parts in _PER_SECOND:
+        if parts * FIRST_EPOCH <= value <= parts * LAST_EPOCH:
+            return value / parts
+    return None

@@ -19,7 +19,7 @@ from hypothesis import strategies as st
 from tests.service.decoding import BOUNDS
 from tests.service.specs import PAPERS
 from tests.service.streams import curve, few_words, part, plain_rows, three_classes, two_classes
-from wolfstream.service.errors import InvalidSamples, Refusal
+from wolfstream.service.errors import InvalidSamples, Refusal, Unreadable
 from wolfstream.service.files.labelled import open_data
 from wolfstream.service.files.roles import Roles
 from wolfstream.service.samples.validation import Samples, read_rows, read_samples
@@ -439,6 +439,51 @@ def test_all_media_types_are_spoken() -> None:
 def test_a_byte_order_mark_is_no_part_of_a_body(media_type: str) -> None:
     body = b'{"a": 1, "y": 2}\n' if media_type == NDJSON else b"a,y\n1,2\n"
     assert decoded(media_type, b"\xef\xbb\xbf" + body) == decoded(media_type, body)
+
+
+@pytest.mark.parametrize(
+    ("encoding", "charset"),
+    [
+        ("cp1252", "; charset=windows-1252"),
+        ("cp1252", ';header=present; Charset="Windows-1252"'),
+        ("iso8859-15", "; charset=iso-8859-15"),
+        ("utf-16", ""),
+        ("utf-16", "; charset=utf-16"),
+        ("utf-16-le", "; charset=utf-16le"),
+        ("utf-8", "; charset=utf-8"),
+    ],
+)
+@pytest.mark.parametrize("media_type", [NDJSON, CSV])
+def test_text_in_another_charset_is_read(media_type: str, encoding: str, charset: str) -> None:
+    text = "Betrag;y\n5 €;groß\n" if media_type == CSV else '{"Betrag": "5 €", "y": "groß"}\n'
+    read = format_of_body(f"{media_type}{charset}", True).decode(text.encode(encoding), BOUNDS)
+    assert read == decoded(media_type, text.encode())
+
+
+@pytest.mark.parametrize(
+    ("charset", "body", "detail"),
+    [
+        ("", b"a,y\n\xe4,1\n", "charset=windows-1252"),
+        ("; charset=zip", b"a,y\n1,1\n", "windows-1252"),
+        ("; charset=utf-16", b"a,y\n1,1\n1", "utf-16"),
+    ],
+)
+def test_text_in_no_known_charset_is_refused(charset: str, body: bytes, detail: str) -> None:
+    with pytest.raises(Unreadable, match=detail):
+        format_of_body(f"{CSV}{charset}", True).decode(body, BOUNDS)
+
+
+@pytest.mark.parametrize(
+    "body",
+    [
+        b"Report 2024,,\n,,\nday,amount,paid\n1,2,yes\n",
+        b"Report 2024\n\nday;amount;paid\n1;2;yes\n",
+        b'"Account";"DE1"\n\nday;amount;paid\n1;2;yes\n',
+    ],
+)
+def test_a_header_below_a_title_is_found_for_the_message(body: bytes) -> None:
+    with pytest.raises(InvalidSamples, match="line 3 seems to be the header"):
+        DECODERS[CSV](body, True, BOUNDS, Roles(label="paid"))
 
 
 @pytest.mark.parametrize("labelled", [True, False])

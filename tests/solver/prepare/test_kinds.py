@@ -1,8 +1,11 @@
 """What texts mean: numbers, times, words; and which kind a column is by its first values."""
 
 import math
+from collections.abc import Callable
 from datetime import UTC, datetime
+from random import Random
 from typing import NamedTuple
+from uuid import UUID
 
 import numpy as np
 import pytest
@@ -20,7 +23,7 @@ from wolfstream.solver.prepare.kinds.words import (
     column_key,
     columns_of,
 )
-from wolfstream.solver.prepare.read_cells import read, within_texts
+from wolfstream.solver.prepare.read_cells import read, readings, within_texts
 from wolfstream.solver.prepare.row_form import Preparing, RowForm
 from wolfstream.solver.prepare.schema import SETTLING
 from wolfstream.solver.prepare.settling import MOST_WITHIN_IN_ALL
@@ -92,6 +95,13 @@ def test_numbers_before_units_are_read(text: str, expected: dict[str, float]):
         ("March 1, 2025", datetime(2025, 3, 1, tzinfo=UTC)),
         ("Sat, 01 Mar 2025 04:12 GMT", datetime(2025, 3, 1, 4, 12, tzinfo=UTC)),
         ("9999-12-31", datetime(9999, 12, 31, tzinfo=UTC)),
+        ("01/Mar/2025:04:12:00 +0100", datetime(2025, 3, 1, 3, 12, tzinfo=UTC)),
+        ("Sat Mar  1 04:12:00 UTC 2025", datetime(2025, 3, 1, 4, 12, tzinfo=UTC)),
+        ("Sat Mar 01 04:12:00 +0000 2025", datetime(2025, 3, 1, 4, 12, tzinfo=UTC)),
+        ("2025-03-01 04:12:00 CET", datetime(2025, 3, 1, 3, 12, tzinfo=UTC)),
+        ("2025-03", datetime(2025, 3, 1, tzinfo=UTC)),
+        ("03/2025", datetime(2025, 3, 1, tzinfo=UTC)),
+        ("Mar 2025", datetime(2025, 3, 1, tzinfo=UTC)),
     ],
 )
 def test_a_time_is_read_in_common_forms(text: str, expected: datetime):
@@ -100,7 +110,9 @@ def test_a_time_is_read_in_common_forms(text: str, expected: datetime):
     assert found.month_first == expected.timestamp()
 
 
-@pytest.mark.parametrize("text", ["soon", "2025-02-30", "2025-13-01", "2025-03-01 25:00", "1.2.3"])
+@pytest.mark.parametrize(
+    "text", ["soon", "2025-02-30", "2025-13-01", "2025-03-01 25:00", "1.2.3", "1998-99"]
+)
 def test_a_time_that_is_none_is_not_read(text: str):
     assert moment(text) is None
 
@@ -162,7 +174,93 @@ def test_large_numbers_are_times_where_the_name_says_so():
     values = [1.75e9, 1.75e9 + 60.0]
     assert judge("created_at", values).kind == "time"
     assert judge("price", values).kind == "number"
+    for parts in (1e3, 1e6, 1e9):
+        reading = judge("created_at", [parts * value for value in values])
+        assert reading.number_of(parts * 1.75e9) == 1.75e9
     assert judge("created_at", [1.75e9, 3.0]).kind == "number"
+
+
+@pytest.mark.parametrize(
+    ("texts", "values"),
+    [
+        (["300 MB", "290 MB", "1.5 GB", "512 B"], [300.0, 290.0, 1500.0, 0.000512]),
+        (["30Mi", "512Mi", "2Gi"], [30.0, 512.0, 2048.0]),
+        (["1.2G", "300M", "20K"], [1.2e9, 3e8, 2e4]),
+        (["129 g", "87 g", "1.69 kg"], [129.0, 87.0, 1690.0]),
+        (["91.3ms", "95ms", "1.2s", "400µs"], [91.3, 95.0, 1200.0, 0.4]),
+        (["12 days", "3 days", "1 day"], [12.0, 3.0, 1.0]),
+        (["7 apples", "3 apples", "1 apple"], [7.0, 3.0, 1.0]),
+        (["$2.5m", "$300k", "$1b"], [2.5e6, 3e5, 1e9]),
+        (["1,2 Mio. €", "3 Mrd. €"], [1.2e6, 3e9]),
+        (["11m 43s", "6h 18m 43s", "43s"], [703.0, 22723.0, 43.0]),
+        (["2 days 03:04:05", "00:00:01"], [183_845.0, 1.0]),
+        (["1 hour and 5 minutes", "20 min", "2 hrs"], [3900.0, 1200.0, 7200.0]),
+        (["PT1H2M", "PT3M", "P1DT1S"], [3720.0, 180.0, 86_401.0]),
+        (["05:38:32", "00:00:07.5"], [20312.0, 7.5]),
+        (["14:29", "3:05"], [52140.0, 11100.0]),
+        (["2:29 PM", "12:01 AM"], [52140.0, 60.0]),
+        (["3:45", "1:02:03"], [225.0, 3723.0]),
+    ],
+)
+def test_units_of_one_measure_and_durations_are_one_number(texts: list[str], values: list[float]):
+    reading = judge("column", list[float | str | None](texts))
+    assert reading.kind == "number in text"
+    assert [reading.number(text) for text in texts] == pytest.approx(values)
+
+
+@pytest.mark.parametrize(
+    "texts",
+    [
+        ["1 kg", "3 days"],
+        ["3:1", "2:2"],
+        ["1h 2d", "3s 4h"],
+        ["5:75", "1:99"],
+        ["12 AM: 3", "x:10"],
+    ],
+)
+def test_what_measures_different_things_is_no_number(texts: list[str]):
+    assert judge("column", list[float | str | None](texts)).kind != "number in text"
+
+
+@pytest.mark.parametrize(
+    "make",
+    [
+        lambda draw: str(UUID(int=draw.getrandbits(128))),
+        lambda draw: f"C-{draw.randrange(10**6, 10**7)}",
+        lambda draw: float(draw.randrange(4 * 10**15, 5 * 10**15)),
+        lambda draw: f"{draw.randrange(10**12, 10**13)}",
+    ],
+)
+def test_codes_that_are_all_different_are_identifiers(make: Callable[[Random], float | str]):
+    draw = Random(0)
+    assert judge("column", [make(draw) for _ in range(SETTLING)]).kind == "identifier"
+
+
+def test_long_numbers_without_texts_are_judged_by_their_values():
+    draw = Random(0)
+    rows = cells_of_rows(
+        [{"card": draw.randrange(10**12, 10**13), "count": k} for k in range(SETTLING)]
+    )
+    card, count = readings(["card", "count"], [rows], {}, ())
+    assert (card.kind, count.kind) == ("identifier", "number")
+
+
+@pytest.mark.parametrize(
+    "values",
+    [
+        [10.0**9 + k for k in range(SETTLING)],  # in order
+        [1.7e9 + 1000.0 * (k * 37 % SETTLING) for k in range(SETTLING)],  # moments
+        [float(k * 37 % 1009 * 10**7) for k in range(SETTLING)],  # of other lengths
+        [10.0**9 + k * 37 % 97 for k in range(SETTLING)],  # some twice
+    ],
+)
+def test_long_numbers_that_say_how_much_or_when_are_numbers(values: list[float]):
+    assert judge("column", list[float | str | None](values)).kind == "number"
+
+
+@pytest.mark.parametrize("text", ["C-1005", "A12", "US 5"])
+def test_letters_before_digits_are_no_currency_without_its_sign(text: str):
+    assert numeral(text) is None
 
 
 @pytest.mark.parametrize(
