@@ -57,7 +57,7 @@ WolfstreamError
 
 from collections.abc import Iterable
 from itertools import islice
-from typing import ClassVar, Literal, NoReturn, TypeAlias, TypedDict
+from typing import ClassVar, Literal, NoReturn, Self, TypeAlias, TypedDict
 
 # What became of the samples of a request that was answered with an error.
 Outcome: TypeAlias = Literal["not-learned", "durable", "unknown"]
@@ -102,6 +102,14 @@ class Refusal(WolfstreamError):
         super().__init__(detail)
         self.detail = detail
         self.errors = errors or []
+
+    def without_frames(self) -> Self:
+        """Return this refusal without the tracebacks that led to it, so that it may be kept.
+
+        Their frames refer to all that the raising thread had at hand, such as the samples.
+        """
+        self.__cause__ = self.__context__ = None
+        return self.with_traceback(None)
 
 
 # Requests that the server does not take in.

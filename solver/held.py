@@ -46,7 +46,8 @@ def room() -> Words:
 class Holder:
     """The words of one tuple of arrays for compiled code, written again when these are others.
 
-    kind: the numba type of the tuple. write: `hold`, compiled.
+    kind: the numba type of the tuple.
+    write: `hold`, compiled.
     """
 
     __slots__ = "_kind", "_parts", "_value", "_words", "_write"

@@ -29,7 +29,8 @@ T = TypeVar("T")
 class Refit(Generic[T]):
     """A fit that has begun.
 
-    due: the sequence from which its result answers. room: how many samples come before that.
+    due: the sequence from which its result answers.
+    room: how many samples come before that.
     """
 
     def __init__(self, due: int, room: int, work: Callable[[], T]) -> None:

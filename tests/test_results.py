@@ -82,6 +82,15 @@ def test_study_is_whole(name: str):
                for data in study.data)  # fmt: skip
 
 
+PAGES = [ROOT / "README.md", *sorted(ROOT.glob("docs/*.md")), ROOT / "benchmarks" / "README.md"]
+
+
+@pytest.mark.parametrize("page", PAGES, ids=lambda page: page.name)
+def test_commands_name_studies(page: Path):
+    named = set(re.findall(r"python -m benchmarks ([a-z]\w*)", page.read_text()))
+    assert named <= STUDIES.keys()
+
+
 PREDICTED_BY = {"adaptive": "adaptive", "working set": "working_set", "ASSET": "asset"}
 STREAMS = {"pen digits": "pendigits", "electricity": "elec2"}
 

@@ -6,8 +6,8 @@ from typing import Any, NamedTuple
 
 from wolfstream.service.calls.table import CALLS, WEBSOCKET, Call
 
-# Shorter paths are remembered; one of 60 kB, which no call has, would stay in memory.
-LONGEST_REMEMBERED = 256
+# Shorter paths are cached; one of 60 kB, which no call has, would stay in memory.
+LONGEST_CACHED = 256
 _MODELS = (["", "v1", "models"], ["", "v2", "models"])
 
 
@@ -39,10 +39,10 @@ def is_for(scope: Mapping[str, Any], name: str) -> bool:
 
 def target(path: str, method: str) -> Target:
     """Return what a request is for; `WEBSOCKET` is the method of a stream."""
-    return _remembered(path, method) if len(path) <= LONGEST_REMEMBERED else _found(path, method)
+    return _cached(path, method) if len(path) <= LONGEST_CACHED else _find(path, method)
 
 
-def _found(path: str, method: str) -> Target:
+def _find(path: str, method: str) -> Target:
     parts = path.split("/")
     node = _TREE
     for part in parts:
@@ -53,7 +53,7 @@ def _found(path: str, method: str) -> Target:
     return Target(at_path.get(method), at_path, model, of_models)
 
 
-_remembered = lru_cache(maxsize=1024)(_found)
+_cached = lru_cache(maxsize=1024)(_find)
 
 
 # In the tree of paths: a part that may be any text, and the calls that end at a node. No part of a

@@ -116,16 +116,16 @@ _SAMPLES: Refusals = (
 )
 _FULL: Refusals = (QueueFull, ModelsFull, StorageFailed)
 _SNAPSHOT: Refusals = (*_BODY, UnknownModel, UnknownSnapshot, UnusableSnapshot)
-_INFER: Refusals = (
+_INFER_REFUSALS: Refusals = (
     *_BODY,
     *(UnknownModel, NoSuchHead, Untrained, QuotaExceeded, NotReached, ModelBroken),
     *(AnotherState, MemoryFull),
 )
+_READY: Refusals = (UnknownModel, Untrained, ModelBroken, MemoryFull)
 _LEARNED = {
     200: Response("Learned", "The samples are durable and learned."),
     202: Response("Accepted", "The samples are durable."),
 }
-_INFERRED = {200: Response("InferenceAnswer", "The predictions.")}
 
 
 def _get(
@@ -155,39 +155,42 @@ def _get(
     )
 
 
+# Calls of which others differ in a few fields.
+_LEARN = Call(
+    "learn",
+    "POST",
+    f"{MODEL}/samples",
+    "learn",
+    "learning",
+    _LEARNED,
+    takes="Samples",
+    refusals=(*_SAMPLES, AnotherState, KeyReused, *_FULL),
+    query=_COLUMNS,
+    headers=_LEARNING,
+    counted=True,
+    hot=True,
+    again="keyed",
+    frame="learn",
+)
+_INFER = Call(
+    "infer",
+    "POST",
+    f"{INFERRING}/infer",
+    "predict",
+    _PROTOCOL,
+    {200: Response("InferenceAnswer", "The predictions.")},
+    takes="InferenceRequest",
+    refusals=_INFER_REFUSALS,
+    headers=_LENGTH,
+    counted=True,
+    hot=True,
+    of_view=True,
+    again="same",
+)
+
 CALLS: tuple[Call, ...] = (
-    Call(
-        "learn",
-        "POST",
-        f"{MODEL}/samples",
-        "learn",
-        "learning",
-        _LEARNED,
-        takes="Samples",
-        refusals=(*_SAMPLES, AnotherState, KeyReused, *_FULL),
-        query=_COLUMNS,
-        headers=_LEARNING,
-        counted=True,
-        hot=True,
-        again="keyed",
-        frame="learn",
-    ),
-    Call(
-        "learn_asset",
-        "POST",
-        f"{MODEL}/asset",
-        "learn",
-        "learning",
-        _LEARNED,
-        takes="Samples",
-        refusals=(*_SAMPLES, AnotherState, KeyReused, *_FULL),
-        query=_COLUMNS,
-        headers=_LEARNING,
-        counted=True,
-        hot=True,
-        again="keyed",
-        frame="asset",
-    ),
+    _LEARN,
+    _LEARN._replace(name="learn_asset", path=f"{MODEL}/asset", frame="asset"),
     Call(
         "predict",
         "POST",
@@ -261,10 +264,7 @@ CALLS: tuple[Call, ...] = (
         _PROTOCOL,
         "InferenceModelReady",
         "Done.",
-        UnknownModel,
-        Untrained,
-        ModelBroken,
-        MemoryFull,
+        *_READY,
     ),
     _get(
         "inference_model_ready_of_version",
@@ -272,39 +272,10 @@ CALLS: tuple[Call, ...] = (
         _PROTOCOL,
         "InferenceModelReady",
         "Done.",
-        UnknownModel,
-        Untrained,
-        ModelBroken,
-        MemoryFull,
+        *_READY,
     ),
-    Call(
-        "infer",
-        "POST",
-        f"{INFERRING}/infer",
-        "predict",
-        _PROTOCOL,
-        _INFERRED,
-        takes="InferenceRequest",
-        refusals=_INFER,
-        headers=_LENGTH,
-        counted=True,
-        hot=True,
-        of_view=True,
-        again="same",
-    ),
-    Call(
-        "infer_of_version",
-        "POST",
-        f"{VERSIONED}/infer",
-        "predict",
-        _PROTOCOL,
-        _INFERRED,
-        takes="InferenceRequest",
-        refusals=_INFER,
-        headers=_LENGTH,
-        counted=True,
-        again="same",
-    ),
+    _INFER,
+    _INFER._replace(name="infer_of_version", path=f"{VERSIONED}/infer", hot=False, of_view=False),
     Call(
         "refit",
         "POST",

@@ -10,9 +10,9 @@ from typing import Any, Protocol, Self
 
 from wolfstream.service.client.batches import Batch, as_rows, row_fields
 from wolfstream.service.client.session import Session
-from wolfstream.service.client.steps import RETRY_SECONDS, Retry
+from wolfstream.service.client.steps import RETRY_SECONDS, Retry, blocking
+from wolfstream.service.client.stream import Stream
 from wolfstream.service.client.stream_address import stream_address
-from wolfstream.service.client.stream_socket import Socket
 from wolfstream.service.client.sync import Client
 from wolfstream.service.client.wire import (
     IDEMPOTENCY_KEY,
@@ -26,7 +26,7 @@ _ANSWER_SECONDS = 120.0
 
 
 class Connection(Protocol):
-    """A connection whose `send` may return before the samples are learned."""
+    """A connection whose `send_batch` may return before the samples are learned."""
 
     @property
     def window(self) -> int:
@@ -34,12 +34,12 @@ class Connection(Protocol):
 
     @property
     def unanswered(self) -> int:
-        """How many requests have responses that `receive` has not returned."""
+        """How many requests have responses that `next_response` has not returned."""
 
-    def send(self, head: str, batch: Batch) -> int:
+    def send_batch(self, batch: Batch, head: str) -> int:
         """Send samples for a head to learn; return the number of the request."""
 
-    def receive(self) -> tuple[int, dict[str, Any]]:
+    def next_response(self) -> tuple[int, dict[str, Any]]:
         """Return (number, response) of the next request. Raises ClientError."""
 
 
@@ -54,13 +54,13 @@ class HttpConnection:
         self.client = Client(url, key, timeout=_ANSWER_SECONDS, retry=retry)
         self._model = model
         self._key_prefix = uuid.uuid4().hex  # of the idempotency keys
-        # (number, response) that `receive` has not returned.
+        # (number, response) that `next_response` has not returned.
         self._responses: deque[tuple[int, dict[str, Any]]] = deque()
         self._sent = 0  # number of the last request
 
     def __enter__(self) -> Self:
         # Fail at once if there is no server.
-        self.client.ask(request_of("livez"), retry=0.0)
+        self.client.ask(request_of("livez"), retry=Retry(0.0))
         return self
 
     def __exit__(
@@ -86,10 +86,10 @@ class HttpConnection:
 
     @property
     def unanswered(self) -> int:
-        """How many requests have responses that `receive` has not returned."""
+        """How many requests have responses that `next_response` has not returned."""
         return len(self._responses)
 
-    def send(self, head: str, batch: Batch) -> int:
+    def send_batch(self, batch: Batch, head: str) -> int:
         """Send samples for a head to learn, and wait; return the number of the request."""
         self._sent += 1
         headers = {IDEMPOTENCY_KEY: f"{self._key_prefix}.{self._sent}"}
@@ -99,50 +99,22 @@ class HttpConnection:
         self._responses.append((self._sent, response))
         return self._sent
 
-    def receive(self) -> tuple[int, dict[str, Any]]:
+    def next_response(self) -> tuple[int, dict[str, Any]]:
         """Return (number, response) of the next request."""
         return self._responses.popleft()
 
 
-class WebsocketConnection:
+class WebsocketConnection(Stream):
     """A model over its websocket stream, many requests at a time, learned in order."""
 
     def __init__(
         self, url: str, model: str, key: str | None = None, retry: float = RETRY_SECONDS
     ) -> None:
-        self._session = Session(uuid.uuid4().hex, 1, Retry(retry))
-        self._socket = Socket(stream_address(url, model, key, _ANSWER_SECONDS, verify=True))
+        address = stream_address(url, model, key, _ANSWER_SECONDS, verify=True)
+        super().__init__(address, Session(uuid.uuid4().hex, 1, Retry(retry)))
 
-    def __enter__(self) -> Self:
-        try:
-            self._socket.run(self._session.open())
-        except BaseException:
-            self._socket.close()
-            raise
-        return self
+    def __exit__(self, *_: object) -> None:
+        self._socket.close()  # a replay that was interrupted does not wait for responses
 
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        traceback: TracebackType | None,
-    ) -> None:
-        self._socket.close()
-
-    @property
-    def window(self) -> int:
-        """How many requests may be without a response at a time."""
-        return self._session.window
-
-    @property
-    def unanswered(self) -> int:
-        """How many requests have responses that `receive` has not returned."""
-        return self._session.unanswered
-
-    def send(self, head: str, batch: Batch) -> int:
-        """Send samples for a head to learn; return the number of the request."""
-        return self._socket.run(self._session.learn(batch, head))
-
-    def receive(self) -> tuple[int, dict[str, Any]]:
-        """Return (number, response) of the next request. Raises Refused with the number."""
-        return self._socket.run(self._session.receive())
+    send_batch = blocking(Session.send_batch)
+    next_response = blocking(Session.next_response)

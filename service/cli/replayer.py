@@ -162,7 +162,7 @@ class Replay:
         batch_in_flight = _InFlight(score, score.sent, batch.y)
         score.sent += len(batch.y)
         try:
-            ticket = self._connection.send(score.head, batch)
+            ticket = self._connection.send_batch(batch, score.head)
         except (Unreachable, Refused) as error:
             score.sent -= len(batch.y)
             error.add_note(_location(batch_in_flight))
@@ -172,7 +172,7 @@ class Replay:
     def _receive_until(self, unanswered: int) -> None:
         while self._connection.unanswered > unanswered:
             try:
-                ticket, response = self._connection.receive()
+                ticket, response = self._connection.next_response()
             except Refused as refused:
                 batch_in_flight = self._in_flight.pop(refused.ticket or 0, None)
                 if batch_in_flight:

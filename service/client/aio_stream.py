@@ -10,10 +10,9 @@ from urllib.parse import urlencode
 from websockets.asyncio.client import ClientConnection, connect
 from websockets.exceptions import ConnectionClosed, InvalidHandshake
 
-from wolfstream.service.client.batches import late_labels, one_batch
 from wolfstream.service.client.errors import AnswerLost, ClientError
-from wolfstream.service.client.results import Labelled, Learned, Predictions, read_result
-from wolfstream.service.client.session import Session
+from wolfstream.service.client.results import Labelled, Learned, Predictions
+from wolfstream.service.client.session import Session, SessionStream
 from wolfstream.service.client.steps import (
     Connect,
     Effect,
@@ -21,6 +20,7 @@ from wolfstream.service.client.steps import (
     Receive,
     Steps,
     Transmit,
+    awaited,
     run_async,
 )
 from wolfstream.service.client.stream_address import (
@@ -33,7 +33,7 @@ from wolfstream.service.client.stream_address import (
 T = TypeVar("T")
 
 
-class AsyncStream:
+class AsyncStream(SessionStream):
     """A stream to one model; `client.stream.Stream` describes the methods, awaited here.
 
     `AsyncClient.stream` makes it, and `async with` opens and closes it. Tasks may share it. A call
@@ -43,14 +43,14 @@ class AsyncStream:
     def __init__(self, address: Address, session: Session) -> None:
         """Begin without a connection; see `client.stream.Stream`."""
         self._address = address
-        self._session = session
+        super().__init__(session)
         self._stack = AsyncExitStack()  # closes the connection
         self._connection: ClientConnection | None = None
         self._lock = asyncio.Lock()  # one call at a time uses the connection
 
     async def __aenter__(self) -> Self:
         try:
-            await self._run(self._session.open())
+            await self._run(self._calls.open())
         except BaseException:
             await self._stack.aclose()
             raise
@@ -64,70 +64,14 @@ class AsyncStream:
     ) -> None:
         try:
             if kind is None:
-                await self._run(self._session.flush())
+                await self._run(self._calls.flush())
         finally:
             await self._stack.aclose()
 
-    @property
-    def window(self) -> int:
-        """How many requests may be without a response at a time."""
-        return self._session.window
-
-    @property
-    def unanswered(self) -> int:
-        """How many requests have results that were not received."""
-        return self._session.unanswered
-
-    @property
-    def acknowledged(self) -> int:
-        """How many samples the server has acknowledged."""
-        return self._session.acknowledged
-
-    async def learn(
-        self,
-        X: Any,
-        y: Any,
-        *,
-        head: str = "samples",
-        if_match: str | None = None,
-        weight: Any = None,
-    ) -> int:
-        """Send samples, or one sample, in one request; return its number."""
-        batch = one_batch(X, y, weight)
-        return await self._run(self._session.learn(batch, head, if_match))
-
-    async def predict(
-        self,
-        X: Any,
-        *,
-        head: str | None = None,
-        min_sequence: int | str | None = None,
-        probability: bool | None = None,
-        confidence: float | None = None,
-        explain: int | None = None,
-        costs: Any = None,
-        ids: Any = None,
-    ) -> int:
-        """Request predictions for rows, or for one row; return the number of the request."""
-        steps = self._session.predict(
-            X,
-            ids,
-            head=head,
-            min_sequence=min_sequence,
-            probability=probability,
-            confidence=confidence,
-            explain=explain,
-            costs=costs,
-        )
-        return await self._run(steps)
-
-    async def label(self, ids: Any, y: Any) -> int:
-        """Send the labels of rows that were predicted with ids; return the number."""
-        return await self._run(self._session.label(late_labels(ids, y)))
-
-    async def receive(self) -> Learned | Labelled | Predictions:
-        """Wait for the next result, in the order of sending. Raises Refused, ClientError."""
-        return read_result((await self._run(self._session.receive()))[1])
+    learn = awaited(Session.learn)
+    predict = awaited(Session.predict)
+    label = awaited(Session.label)
+    receive = awaited(Session.receive)
 
     async def __aiter__(self) -> AsyncIterator[Learned | Labelled | Predictions]:
         """Yield the results of all requests that were sent."""
@@ -153,7 +97,7 @@ class AsyncStream:
             try:
                 return await run_async(steps, self._do)
             except ClientError as error:
-                error.acknowledged = self._session.acknowledged
+                error.acknowledged = self._calls.acknowledged
                 raise
 
     async def _do(self, effect: Effect) -> Any:

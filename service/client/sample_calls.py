@@ -12,6 +12,8 @@ from wolfstream.service.client.batches import (
     as_rows,
     late_labels,
     row_fields,
+    rows_and_ids,
+    split_roles,
 )
 from wolfstream.service.client.errors import ClientError, Refused
 from wolfstream.service.client.results import (
@@ -25,7 +27,7 @@ from wolfstream.service.client.results import (
 from wolfstream.service.client.sender import Sender, if_match_header
 from wolfstream.service.client.steps import Steps
 from wolfstream.service.client.wire import IDEMPOTENCY_KEY, learning_call, pack, request_of
-from wolfstream.service.files.roles import NO_ROLES, Roles
+from wolfstream.service.files.roles import Roles
 
 _TOO_LARGE = 413
 
@@ -37,21 +39,46 @@ class SampleCalls(Sender):
         self,
         name: str,
         X: Any,
-        y: Any,
-        head: str,
-        batch: int,
-        key: str | None,
+        y: Any = None,
+        *,
+        head: str = "samples",
+        batch: int = 1024,
+        idempotency_key: str | None = None,
         if_match: str | None = None,
         weight: Any = None,
-        roles: Roles = NO_ROLES,
+        label: str | None = None,
+        id: str | None = None,  # noqa: A002
     ) -> Steps[Learned]:
-        """Learn samples batch by batch, each batch with a key of its own.
+        """Send samples to a model; return once they are durable and learned.
 
-        See `client.sync.Client.learn`. The revision in `if_match` is for the first batch; each
-        later one is for the revision that the batch before has led to.
+        Samples are learned in order and exactly once, also when the call is repeated.
+
+            client.learn("rooms", X, y, batch=256)
+            client.learn("rooms", "rooms.csv", label="occupied")
+
+        Args:
+            name: of the model.
+            X: rows: an array (n, d), nested lists, a table, a sparse matrix, dicts of named
+                values, or an iterable of rows; or one row.
+            y: n labels or numbers, or the label of the one row. Omit it if X has a column of
+                labels, is the path of a data file, or yields (row, label) pairs.
+            head: "samples", or "asset" for the head of this name.
+            batch: samples per request at most. Each request is learned as a whole or not at all.
+            idempotency_key: repeat a call with its key to continue it without learning anything
+                twice. By default each call makes its own key.
+            if_match: the revision (a result's `state`) or the epoch that the model must be at;
+                otherwise the call is refused with status 412.
+            weight: of the samples: a number for all, one for each, or the name of a column of X.
+            label: name of the column of X with the labels; by default the one named y, label,
+                target or class.
+            id: name of a column of X that is not a feature.
+
+        Raises ClientError, whose `acknowledged` says how many samples the server has; ValueError
+        and TypeError for anything that is not samples.
         """
         call = learning_call(head)
-        key = uuid.uuid4().hex if key is None else key
+        key = uuid.uuid4().hex if idempotency_key is None else idempotency_key
+        roles, weight = split_roles(label, id, weight)
         responses: list[dict[str, Any]] = []
         done = 0
 
@@ -60,8 +87,9 @@ class SampleCalls(Sender):
             body = pack(piece.fields())
             if len(body) > MAX_BYTES and len(piece.y) > 1:
                 raise Refused(_TOO_LARGE, {"title": "Larger than this client sends"})
-            # A key with the number of samples before, so that the call can be continued.
+            # Each batch has a key, with the number of samples before, so that a call can go on.
             batch_key = f"{key}.{done}" if done else key
+            # Later batches are for the revision that the batch before has led to.
             headers = {IDEMPOTENCY_KEY: batch_key, **if_match_header(if_match, responses)}
             request = request_of(call, name, body, headers=headers)
             responses.append((yield from self.ask(request)))
@@ -85,6 +113,198 @@ class SampleCalls(Sender):
         self,
         name: str,
         X: Any,
+        *,
+        head: str | None = None,
+        min_sequence: int | str | None = None,
+        ids: Any = None,
+        label: str | None = None,
+        id: str | None = None,  # noqa: A002
+        weight: str | None = None,
+        costs: Any = None,
+        max_lag: float | None = None,
+    ) -> Steps[Predictions]:
+        """Return predictions for rows, or for one row.
+
+            client.predict("rooms", X).predictions
+
+        Args:
+            name: of the model.
+            X: rows, as for `learn`.
+            head: that predicts; by default the one that serves.
+            min_sequence: wait until the model has learned at least this many samples. With
+                "EPOCH:SEQUENCE", any other epoch is refused with status 412.
+            ids: an id for each row, a text or a whole number, or "auto" for new ones. The rows are
+                durable when this returns, and wait for their labels (`label`). A repeated call with
+                the same rows and ids gets its first result. Only the head that serves takes ids.
+            label: name of a column of X that is not a feature.
+            id: name of the column of X with the ids.
+            weight: name of a column of X that is not a feature.
+            costs: of predictions, {true label: {predicted label: cost}}, such as
+                {"fraud": {"ok": 50}}; a mistake without a cost costs 1. The labels of the least
+                expected cost are predicted, by the head's probabilities.
+            max_lag: accept predictions that lack up to this many recent seconds if nothing newer
+                can be had, for example while a server replays a long log. Otherwise, or with ids,
+                the call waits as for any 503.
+
+        Raises ClientError, ValueError, TypeError.
+        """
+        rows, column_ids = rows_and_ids(X, Roles(label, id, weight))
+        ids = column_ids if ids is None else ids
+        if ids is not None:
+            return self._predict_later(name, rows, head, ids, min_sequence, costs)
+        return self._predict(name, rows, head, min_sequence, costs, max_lag=max_lag)
+
+    def label(
+        self, name: str, ids: Any, y: Any, *, batch: int = 1024, if_match: str | None = None
+    ) -> Steps[Labelled]:
+        """Send the labels of rows that were predicted with ids; return once they are learned.
+
+        The rows are learned in the order of their labels. A label that was learned is not learned
+        again, so the call may be repeated. `status` of the result says what happened to each.
+
+            ids = client.predict("rooms", X, ids="auto").ids
+            client.label("rooms", ids, y)
+
+        Args:
+            name: of the model.
+            ids: of rows from any calls; or one id.
+            y: a label or number for each; or that of the one id.
+            batch: labels per request at most.
+            if_match: see `learn`.
+
+        Raises ClientError, ValueError.
+        """
+        if batch < 1:
+            raise ValueError(f"a batch must have at least one label, not {batch}")
+        whole = late_labels(ids, y)
+        responses: list[dict[str, Any]] = []
+
+        def send(piece: Batch) -> Steps[None]:
+            body = pack({"ids": piece.X, "y": piece.y})
+            headers = if_match_header(if_match, responses)
+            request = request_of("label", name, body, headers=headers)
+            responses.append((yield from self.ask(request)))
+
+        try:
+            for start in range(0, len(whole.y), batch):
+                part = Batch(whole.X[start : start + batch], whole.y[start : start + batch])
+                yield from _send_halving(part, send)
+        except ClientError as error:
+            error.acknowledged = sum(response.get("learned", 0) for response in responses)
+            raise
+        return join_labelled(responses)
+
+    def predict_proba(
+        self,
+        name: str,
+        X: Any,
+        *,
+        head: str | None = None,
+        min_sequence: int | None = None,
+        label: str | None = None,
+        id: str | None = None,  # noqa: A002
+        weight: str | None = None,
+    ) -> Steps[Predictions]:
+        """Return predictions with probabilities, or with standard deviations for a regression.
+
+        Args are those of `predict`. Raises Refused while no label has tested the head's
+        calibration.
+        """
+        rows, _ = rows_and_ids(X, Roles(label, id, weight))
+        return self._predict(name, rows, head, min_sequence, probability=True)
+
+    def predict_set(
+        self,
+        name: str,
+        X: Any,
+        *,
+        confidence: float = 0.9,
+        head: str | None = None,
+        min_sequence: int | None = None,
+        label: str | None = None,
+        id: str | None = None,  # noqa: A002
+        weight: str | None = None,
+    ) -> Steps[Predictions]:
+        """Return predictions with sets of classes that contain the label with some probability.
+
+        Args:
+            name: of the model.
+            X: rows, as for `learn`.
+            confidence: the probability.
+            head: see `predict`.
+            min_sequence: see `predict`.
+            label: see `predict`.
+            id: name of a column of X that is not a feature.
+            weight: see `predict`.
+
+        Raises Refused as `predict_proba` does.
+        """
+        rows, _ = rows_and_ids(X, Roles(label, id, weight))
+        return self._predict(name, rows, head, min_sequence, confidence=confidence)
+
+    def predict_interval(
+        self,
+        name: str,
+        X: Any,
+        *,
+        confidence: float = 0.9,
+        head: str | None = None,
+        min_sequence: int | None = None,
+        label: str | None = None,
+        id: str | None = None,  # noqa: A002
+        weight: str | None = None,
+    ) -> Steps[Predictions]:
+        """Return predictions with intervals that contain the target with some probability.
+
+        Args are those of `predict_set`.
+        """
+        return self.predict_set(
+            name,
+            X,
+            confidence=confidence,
+            head=head,
+            min_sequence=min_sequence,
+            label=label,
+            id=id,
+            weight=weight,
+        )
+
+    def explain(
+        self,
+        name: str,
+        X: Any,
+        *,
+        most: int = 5,
+        head: str | None = None,
+        min_sequence: int | None = None,
+        label: str | None = None,
+        id: str | None = None,  # noqa: A002
+        weight: str | None = None,
+    ) -> Steps[Predictions]:
+        """Return predictions with explanations.
+
+        They name the features that move a prediction and, for the head "working_set", the samples
+        that pull for and against it.
+
+        Args:
+            name: of the model.
+            X: rows, as for `learn`.
+            most: how many features, and samples, an explanation names at most.
+            head: see `predict`.
+            min_sequence: see `predict`.
+            label: see `predict`.
+            id: name of a column of X that is not a feature.
+            weight: see `predict`.
+
+        Raises Refused for rows that the head cannot explain.
+        """
+        rows, _ = rows_and_ids(X, Roles(label, id, weight))
+        return self._predict(name, rows, head, min_sequence, explain=most)
+
+    def _predict(
+        self,
+        name: str,
+        X: Any,
         head: str | None,
         min_sequence: int | str | None,
         costs: Any = None,
@@ -94,7 +314,7 @@ class SampleCalls(Sender):
 
         Args:
             name: of the model.
-            X: rows; see `client.sync.Client.predict`, as for the following.
+            X: rows; see `predict`, as for the following.
             head: that predicts.
             min_sequence: to wait for.
             costs: of predictions.
@@ -126,7 +346,7 @@ class SampleCalls(Sender):
                     raise
                 size = -(-size // 2)
 
-    def predict_later(
+    def _predict_later(
         self,
         name: str,
         X: Any,
@@ -161,30 +381,6 @@ class SampleCalls(Sender):
         if not responses:
             raise ValueError("there are no rows")
         return join_predictions(responses)
-
-    def label(
-        self, name: str, ids: Any, y: Any, batch: int, if_match: str | None = None
-    ) -> Steps[Labelled]:
-        """Label predicted rows batch by batch; the server learns no row twice."""
-        if batch < 1:
-            raise ValueError(f"a batch must have at least one label, not {batch}")
-        whole = late_labels(ids, y)
-        responses: list[dict[str, Any]] = []
-
-        def send(piece: Batch) -> Steps[None]:
-            body = pack({"ids": piece.X, "y": piece.y})
-            headers = if_match_header(if_match, responses)
-            request = request_of("label", name, body, headers=headers)
-            responses.append((yield from self.ask(request)))
-
-        try:
-            for start in range(0, len(whole.y), batch):
-                part = Batch(whole.X[start : start + batch], whole.y[start : start + batch])
-                yield from _send_halving(part, send)
-        except ClientError as error:
-            error.acknowledged = sum(response.get("learned", 0) for response in responses)
-            raise
-        return join_labelled(responses)
 
 
 def _cost_fields(costs: Any) -> dict[str, Any]:

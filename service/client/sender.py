@@ -21,13 +21,20 @@ class Sender:
         """
         self.retry = retry
 
-    def ask(self, request: Request) -> Steps[dict[str, Any]]:
-        """Send a request until it succeeds; return the response. Raises ClientError."""
-        return self.send(request, decode_reply)
+    def ask(self, request: Request, retry: Retry | None = None) -> Steps[dict[str, Any]]:
+        """Send any request until it succeeds; return the response. Raises ClientError.
 
-    def send(self, request: Request, decode: Callable[[Request, Reply], T]) -> Steps[T]:
+        Args:
+            request: to send.
+            retry: how long it is sent again; None for as long as other requests are.
+        """
+        return self.send(request, decode_reply, retry)
+
+    def send(
+        self, request: Request, decode: Callable[[Request, Reply], T], retry: Retry | None = None
+    ) -> Steps[T]:
         """Send a request until it succeeds; return the decoded response. Raises ClientError."""
-        backoff = Backoff(self.retry)
+        backoff = Backoff(retry or self.retry)
         while True:
             try:
                 reply = yield request

@@ -19,8 +19,16 @@ from typing import Any, NamedTuple
 import msgpack
 
 from wolfstream.service.calls.table import BY_NAME
-from wolfstream.service.client.batches import Batch, as_ids, as_rows, row_fields
+from wolfstream.service.client.batches import (
+    Batch,
+    as_ids,
+    as_rows,
+    late_labels,
+    one_batch,
+    row_fields,
+)
 from wolfstream.service.client.errors import AnswerLost, ClientError, Refused, Unsuitable, may_pass
+from wolfstream.service.client.results import Labelled, Learned, Predictions, read_result
 from wolfstream.service.client.steps import Backoff, Connect, Receive, Retry, Steps, Transmit
 from wolfstream.service.client.wire import learning_call, pack, plain
 
@@ -71,9 +79,9 @@ class Session:
         # Refused for lack of room, or sent after such a request; ascending, all pending.
         self._held: list[int] = []
         self._refused: Refused | None = None  # the last refusal for lack of room
-        # number -> response, or error in its place, that `receive` has not returned.
+        # number -> response, or error in its place, that `next_response` has not returned.
         self._responses: dict[int, dict[str, Any] | ClientError] = {}
-        # Sent, but not yet returned by `receive`, in order.
+        # Sent, but not yet returned by `next_response`, in order.
         self._undelivered: deque[int] = deque()
 
     @classmethod
@@ -90,7 +98,7 @@ class Session:
 
     @property
     def unanswered(self) -> int:
-        """How many requests have responses that `receive` has not returned."""
+        """How many requests have responses that `next_response` has not returned."""
         return len(self._undelivered)
 
     def open(self) -> Steps[None]:
@@ -111,36 +119,92 @@ class Session:
                 break
             yield pause
 
-    def learn(self, batch: Batch, head: str, if_match: str | None = None) -> Steps[int]:
-        """Send samples as soon as the window has room; return the request's number.
+    def learn(
+        self,
+        X: Any,
+        y: Any,
+        *,
+        head: str = "samples",
+        if_match: str | None = None,
+        weight: Any = None,
+    ) -> Steps[int]:
+        """Send samples, or one sample, in one request; return its number.
 
         Args:
-            batch: the samples.
-            head: that the call is for.
-            if_match: revision or epoch that the model must be at; None for any.
+            X: rows, or one row; see `Client.learn`.
+            y: labels or numbers, or that of the one row.
+            head: see `Client.learn`.
+            if_match: see `Client.learn`; the refusal is the request's result.
+            weight: of the samples: a number for all, or one for each.
+
+        Raises ClientError, ValueError, TypeError.
         """
+        return self.send_batch(one_batch(X, y, weight), head, if_match)
+
+    def send_batch(self, batch: Batch, head: str, if_match: str | None = None) -> Steps[int]:
+        """Send samples in one request; see `learn`."""
         fields = batch.fields()
         if if_match is not None:
             fields["if_match"] = if_match
-        return (yield from self._send(learning_call(head), len(batch.y), **fields))
+        return self._send(learning_call(head), len(batch.y), **fields)
 
-    def predict(self, X: Any, ids: Any = None, **options: Any) -> Steps[int]:
-        """Request predictions as soon as the window has room; return the request's number.
+    def predict(
+        self,
+        X: Any,
+        *,
+        head: str | None = None,
+        min_sequence: int | str | None = None,
+        probability: bool | None = None,
+        confidence: float | None = None,
+        explain: int | None = None,
+        costs: Any = None,
+        ids: Any = None,
+    ) -> Steps[int]:
+        """Request predictions for rows, or for one row; return the number of the request.
 
         Args:
-            X: rows, or one row.
+            X: rows, or one row; see `Client.learn`.
+            head: see `Client.predict`.
+            min_sequence: see `Client.predict`.
+            probability: whether to include probabilities, or standard deviations for a regression.
+            confidence: of sets or intervals to include.
+            explain: how many features, and samples, explanations name at most.
+            costs: see `Client.predict`.
             ids: an id for each row, under which it waits for its label.
-            options: fields of the request; None leaves one out.
+
+        Raises ClientError, ValueError, TypeError.
         """
-        options["ids"] = None if ids is None else as_ids(ids)
+        options = {
+            "head": head,
+            "min_sequence": min_sequence,
+            "probability": probability,
+            "confidence": confidence,
+            "explain": explain,
+            "costs": costs,
+            "ids": None if ids is None else as_ids(ids),
+        }
         fields = {name: value for name, value in options.items() if value is not None}
-        return (yield from self._send("predict", 0, **row_fields(as_rows(X)), **fields))
+        return self._send("predict", 0, **row_fields(as_rows(X)), **fields)
 
-    def label(self, labels: Batch) -> Steps[int]:
-        """Send labels of predicted rows as soon as the window has room; return the number."""
-        return (yield from self._send("label", len(labels.y), ids=labels.X, y=labels.y))
+    def label(self, ids: Any, y: Any) -> Steps[int]:
+        """Send the labels of rows that were predicted with ids; return the number of the request.
 
-    def receive(self) -> Steps[tuple[int, dict[str, Any]]]:
+        Receive the result of the prediction first: before that, the server may not have its rows.
+
+        Args:
+            ids: of the rows; or one id.
+            y: a label or number for each; or that of the one id.
+
+        Raises ClientError, ValueError.
+        """
+        labels = late_labels(ids, y)
+        return self._send("label", len(labels.y), ids=labels.X, y=labels.y)
+
+    def receive(self) -> Steps[Learned | Labelled | Predictions]:
+        """Wait for the next result, in the order of sending. Raises Refused, ClientError."""
+        return read_result((yield from self.next_response())[1])
+
+    def next_response(self) -> Steps[tuple[int, dict[str, Any]]]:
         """Return (number, response) of the next request in the order of sending.
 
         Raises Refused with this number if the response is a refusal, and ClientError.
@@ -157,7 +221,7 @@ class Session:
         return ticket, response
 
     def flush(self) -> Steps[None]:
-        """Wait for all responses. Raises the first refusal that `receive` has not raised."""
+        """Wait for all responses. Raises the first refusal that `next_response` has not raised."""
         while self._pending:
             yield from self._read()
         for response in self._responses.values():
@@ -289,6 +353,28 @@ class Session:
             self.window = max(1, int(reply["hello"]["window"]))
         except (KeyError, TypeError, ValueError):
             raise Unsuitable("the stream's greeting cannot be read: is this wolfstream?") from None
+
+
+class SessionStream:
+    """What the streams of blocking clients and of clients for asyncio have in common."""
+
+    def __init__(self, session: Session) -> None:
+        self._calls = session
+
+    @property
+    def window(self) -> int:
+        """How many requests may be without a response at a time."""
+        return self._calls.window
+
+    @property
+    def unanswered(self) -> int:
+        """How many requests have results that were not received."""
+        return self._calls.unanswered
+
+    @property
+    def acknowledged(self) -> int:
+        """How many samples the server has acknowledged."""
+        return self._calls.acknowledged
 
 
 def _decode(message: bytes | str) -> dict[str, Any] | None:

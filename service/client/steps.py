@@ -2,21 +2,25 @@
 
 A call is a generator. It yields effects (an HTTP request, a pause, a message to send); for each it
 is sent the outcome, or the ClientError of a failure is thrown into it. So each call is written
-once: `run` and `run_async` carry it out over blocking and over asyncio connections.
+once: `run` and `run_async` carry it out over blocking and over asyncio connections, and `blocking`
+and `awaited` make the methods of clients and streams that do so.
 """
 
+import functools
+import inspect
 import logging
 import random
 import time
-from collections.abc import Awaitable, Callable, Generator, Mapping
+from collections.abc import Awaitable, Callable, Coroutine, Generator, Mapping
 from datetime import datetime, timedelta
-from typing import Any, NamedTuple, TypeAlias, TypeVar
+from typing import Any, Concatenate, NamedTuple, ParamSpec, TypeAlias, TypeVar, get_args
 
 from wolfstream.service.client.errors import ClientError, Refused, Unreachable, may_pass
 
 logger = logging.getLogger(__name__)
 
 T = TypeVar("T")
+P = ParamSpec("P")
 
 _FIRST_PAUSE, _LONGEST_PAUSE = 0.1, 5.0
 # Retries within this time are not logged.
@@ -52,6 +56,12 @@ class Pause(NamedTuple):
     seconds: float
 
 
+class Work(NamedTuple):
+    """Something that takes a while, such as reading a file; the outcome is what it returns."""
+
+    do: Callable[[], Any]
+
+
 class Connect(NamedTuple):
     """Open a stream, and close the one before; the outcome is the server's greeting."""
 
@@ -68,7 +78,7 @@ class Receive(NamedTuple):
     """Wait for the stream's next message, which is the outcome."""
 
 
-Effect: TypeAlias = Request | Pause | Connect | Transmit | Receive
+Effect: TypeAlias = Request | Pause | Work | Connect | Transmit | Receive
 Steps: TypeAlias = Generator[Effect, Any, T]
 
 
@@ -102,6 +112,47 @@ async def run_async(steps: Steps[T], do: Callable[[Effect], Awaitable[Any]]) -> 
     except StopIteration as end:
         result: T = end.value
         return result
+
+
+def blocking(call: Callable[Concatenate[Any, P], Steps[T]]) -> Callable[Concatenate[Any, P], T]:
+    """Return the method of a blocking client or stream that carries out a call.
+
+    Args:
+        call: a method of the class of the object's `_calls`. The object's `_run` runs its steps.
+    """
+
+    @functools.wraps(call)
+    def method(self: Any, /, *args: P.args, **kwargs: P.kwargs) -> T:
+        result: T = self._run(call(self._calls, *args, **kwargs))
+        return result
+
+    _set_signature(method, call)
+    return method
+
+
+def awaited(
+    call: Callable[Concatenate[Any, P], Steps[T]],
+) -> Callable[Concatenate[Any, P], Coroutine[Any, Any, T]]:
+    """Return the method of a client or stream for asyncio that carries out a call; see `blocking`.
+
+    Args:
+        call: a method of the class of the object's `_calls`.
+    """
+
+    @functools.wraps(call)
+    async def method(self: Any, /, *args: P.args, **kwargs: P.kwargs) -> T:
+        result: T = await self._run(call(self._calls, *args, **kwargs))
+        return result
+
+    _set_signature(method, call)
+    return method
+
+
+def _set_signature(method: Any, call: Callable[..., Any]) -> None:
+    """Show the parameters of a call and the type of its result as those of a method."""
+    signature = inspect.signature(call)
+    result = get_args(signature.return_annotation)[-1]
+    method.__signature__ = signature.replace(return_annotation=result)
 
 
 class Retry:

@@ -6,7 +6,7 @@
         print(client.predict("rooms", X).predictions)
 
 `client.aio.AsyncClient` has the same methods, to be awaited. Each call is written once, as steps
-(`client.calls`, `client.sample_calls`, `client.session`), which both clients carry out
+(`client.sample_calls`, `client.model_calls`, `client.session`), which both clients carry out
 (`client.transport`).
 
 Samples are sent with an Idempotency-Key. So a call is repeated if its connection broke, its
@@ -14,23 +14,30 @@ response was lost or the server had no room, and each sample is still learned on
 has the errors that remain.
 """
 
+from collections.abc import Iterator
 from types import TracebackType
-from typing import TYPE_CHECKING, Any, Self
+from typing import TYPE_CHECKING, Any, Self, TypeVar
 
-from wolfstream.service.client.batches import rows_and_ids, split_roles
-from wolfstream.service.client.model_methods import ModelMethods
-from wolfstream.service.client.results import Labelled, Learned, Predictions
+from wolfstream.service.client.events import EventReader
+from wolfstream.service.client.model_calls import ModelCalls
 from wolfstream.service.client.sample_calls import SampleCalls
+from wolfstream.service.client.steps import Retry, Steps, blocking
 from wolfstream.service.client.transport import Transport
 from wolfstream.service.client.wire import ANSWER_SECONDS, Verify
-from wolfstream.service.files.roles import Roles
 
 # websockets is imported when a stream is opened.
 if TYPE_CHECKING:
     from wolfstream.service.client.stream import Stream
 
 
-class Client(ModelMethods):
+T = TypeVar("T")
+
+
+class ClientCalls(ModelCalls, SampleCalls):
+    """All calls of a client, as steps."""
+
+
+class Client:
     """The connection to a server. Threads may share it; `close` it, or use a `with` statement.
 
     Args:
@@ -57,10 +64,10 @@ class Client(ModelMethods):
         retry: float | None = None,
         verify: Verify = True,
     ) -> None:
-        super().__init__(Transport(url, key, timeout, verify), retry)
+        self._http, self._retry = Transport(url, key, timeout, verify), Retry(retry)
         self.url = self._http.url
         self._key, self._timeout = key, timeout
-        self._samples = SampleCalls(self._retry)
+        self._calls = ClientCalls(self._retry)
 
     def __enter__(self) -> Self:
         return self
@@ -77,231 +84,35 @@ class Client(ModelMethods):
         """Close all connections."""
         self._http.close()
 
-    def learn(
-        self,
-        name: str,
-        X: Any,
-        y: Any = None,
-        *,
-        head: str = "samples",
-        batch: int = 1024,
-        idempotency_key: str | None = None,
-        if_match: str | None = None,
-        weight: Any = None,
-        label: str | None = None,
-        id: str | None = None,  # noqa: A002
-    ) -> Learned:
-        """Send samples to a model; return once they are durable and learned.
+    learn = blocking(ClientCalls.learn)
+    predict = blocking(ClientCalls.predict)
+    label = blocking(ClientCalls.label)
+    predict_proba = blocking(ClientCalls.predict_proba)
+    predict_set = blocking(ClientCalls.predict_set)
+    predict_interval = blocking(ClientCalls.predict_interval)
+    explain = blocking(ClientCalls.explain)
+    models = blocking(ClientCalls.models)
+    create = blocking(ClientCalls.create)
+    describe = blocking(ClientCalls.describe)
+    delete = blocking(ClientCalls.delete)
+    upload = blocking(ClientCalls.upload)
+    download = blocking(ClientCalls.download)
+    refit = blocking(ClientCalls.refit)
+    history = blocking(ClientCalls.history)
+    rollback = blocking(ClientCalls.rollback)
+    challengers = blocking(ClientCalls.challengers)
+    promote = blocking(ClientCalls.promote)
+    metrics_history = blocking(ClientCalls.metrics_history)
+    snapshot = blocking(ClientCalls.snapshot)
+    ask = blocking(ClientCalls.ask)
 
-        Samples are learned in order and exactly once, also when the call is repeated.
+    def events(self, name: str) -> Iterator[dict[str, Any]]:
+        """Yield a model's state once a second, as GET .../events does, until it is deleted.
 
-            client.learn("rooms", X, y, batch=256)
-            client.learn("rooms", "rooms.csv", label="occupied")
-
-        Args:
-            name: of the model.
-            X: rows: an array (n, d), nested lists, a table, a sparse matrix, dicts of named
-                values, or an iterable of rows; or one row.
-            y: n labels or numbers, or the label of the one row. Omit it if X has a column of
-                labels, is the path of a data file, or yields (row, label) pairs.
-            head: "samples", or "asset" for the head of this name.
-            batch: samples per request at most. Each request is learned as a whole or not at all.
-            idempotency_key: repeat a call with its key to continue it without learning anything
-                twice. By default each call makes its own key.
-            if_match: the revision (a result's `state`) or the epoch that the model must be at;
-                otherwise the call is refused with status 412.
-            weight: of the samples: a number for all, one for each, or the name of a column of X.
-            label: name of the column of X with the labels; by default the one named y, label,
-                target or class.
-            id: name of a column of X that is not a feature.
-
-        Raises ClientError, whose `acknowledged` says how many samples the server has; ValueError
-        and TypeError for anything that is not samples.
+        A lost connection is opened again, for at most `retry` seconds. States that were missed
+        within the last half minute come first.
         """
-        roles, weight = split_roles(label, id, weight)
-        steps = self._samples.learn(
-            name, X, y, head, batch, idempotency_key, if_match, weight, roles
-        )
-        return self._http.run(steps)
-
-    def predict(
-        self,
-        name: str,
-        X: Any,
-        *,
-        head: str | None = None,
-        min_sequence: int | str | None = None,
-        ids: Any = None,
-        label: str | None = None,
-        id: str | None = None,  # noqa: A002
-        weight: str | None = None,
-        costs: Any = None,
-        max_lag: float | None = None,
-    ) -> Predictions:
-        """Return predictions for rows, or for one row.
-
-            client.predict("rooms", X).predictions
-
-        Args:
-            name: of the model.
-            X: rows, as for `learn`.
-            head: that predicts; by default the one that serves.
-            min_sequence: wait until the model has learned at least this many samples. With
-                "EPOCH:SEQUENCE", any other epoch is refused with status 412.
-            ids: an id for each row, a text or a whole number, or "auto" for new ones. The rows are
-                durable when this returns, and wait for their labels (`label`). A repeated call with
-                the same rows and ids gets its first result. Only the head that serves takes ids.
-            label: name of a column of X that is not a feature.
-            id: name of the column of X with the ids.
-            weight: name of a column of X that is not a feature.
-            costs: of predictions, {true label: {predicted label: cost}}, such as
-                {"fraud": {"ok": 50}}; a mistake without a cost costs 1. The labels of the least
-                expected cost are predicted, by the head's probabilities.
-            max_lag: accept predictions that lack up to this many recent seconds if nothing newer
-                can be had, for example while a server replays a long log. Otherwise, or with ids,
-                the call waits as for any 503.
-
-        Raises ClientError, ValueError, TypeError.
-        """
-        rows, column_ids = rows_and_ids(X, Roles(label, id, weight))
-        ids = column_ids if ids is None else ids
-        if ids is not None:
-            steps = self._samples.predict_later(name, rows, head, ids, min_sequence, costs)
-        else:
-            steps = self._samples.predict(name, rows, head, min_sequence, costs, max_lag=max_lag)
-        return self._http.run(steps)
-
-    def label(
-        self, name: str, ids: Any, y: Any, *, batch: int = 1024, if_match: str | None = None
-    ) -> Labelled:
-        """Send the labels of rows that were predicted with ids; return once they are learned.
-
-        The rows are learned in the order of their labels. A label that was learned is not learned
-        again, so the call may be repeated. `status` of the result says what happened to each.
-
-            ids = client.predict("rooms", X, ids="auto").ids
-            client.label("rooms", ids, y)
-
-        Args:
-            name: of the model.
-            ids: of rows from any calls; or one id.
-            y: a label or number for each; or that of the one id.
-            batch: labels per request at most.
-            if_match: see `learn`.
-
-        Raises ClientError, ValueError.
-        """
-        return self._http.run(self._samples.label(name, ids, y, batch, if_match))
-
-    def predict_proba(
-        self,
-        name: str,
-        X: Any,
-        *,
-        head: str | None = None,
-        min_sequence: int | None = None,
-        label: str | None = None,
-        id: str | None = None,  # noqa: A002
-        weight: str | None = None,
-    ) -> Predictions:
-        """Return predictions with probabilities, or with standard deviations for a regression.
-
-        Args are those of `predict`. Raises Refused while no label has tested the head's
-        calibration.
-        """
-        rows, _ = rows_and_ids(X, Roles(label, id, weight))
-        return self._http.run(
-            self._samples.predict(name, rows, head, min_sequence, probability=True)
-        )
-
-    def predict_set(
-        self,
-        name: str,
-        X: Any,
-        *,
-        confidence: float = 0.9,
-        head: str | None = None,
-        min_sequence: int | None = None,
-        label: str | None = None,
-        id: str | None = None,  # noqa: A002
-        weight: str | None = None,
-    ) -> Predictions:
-        """Return predictions with sets of classes that contain the label with some probability.
-
-        Args:
-            name: of the model.
-            X: rows, as for `learn`.
-            confidence: the probability.
-            head: see `predict`.
-            min_sequence: see `predict`.
-            label: see `predict`.
-            id: name of a column of X that is not a feature.
-            weight: see `predict`.
-
-        Raises Refused as `predict_proba` does.
-        """
-        rows, _ = rows_and_ids(X, Roles(label, id, weight))
-        steps = self._samples.predict(name, rows, head, min_sequence, confidence=confidence)
-        return self._http.run(steps)
-
-    def predict_interval(
-        self,
-        name: str,
-        X: Any,
-        *,
-        confidence: float = 0.9,
-        head: str | None = None,
-        min_sequence: int | None = None,
-        label: str | None = None,
-        id: str | None = None,  # noqa: A002
-        weight: str | None = None,
-    ) -> Predictions:
-        """Return predictions with intervals that contain the target with some probability.
-
-        Args are those of `predict_set`.
-        """
-        return self.predict_set(
-            name,
-            X,
-            confidence=confidence,
-            head=head,
-            min_sequence=min_sequence,
-            label=label,
-            id=id,
-            weight=weight,
-        )
-
-    def explain(
-        self,
-        name: str,
-        X: Any,
-        *,
-        most: int = 5,
-        head: str | None = None,
-        min_sequence: int | None = None,
-        label: str | None = None,
-        id: str | None = None,  # noqa: A002
-        weight: str | None = None,
-    ) -> Predictions:
-        """Return predictions with explanations.
-
-        They name the features that move a prediction and, for the head "working_set", the samples
-        that pull for and against it.
-
-        Args:
-            name: of the model.
-            X: rows, as for `learn`.
-            most: how many features, and samples, an explanation names at most.
-            head: see `predict`.
-            min_sequence: see `predict`.
-            label: see `predict`.
-            id: name of a column of X that is not a feature.
-            weight: see `predict`.
-
-        Raises Refused for rows that the head cannot explain.
-        """
-        rows, _ = rows_and_ids(X, Roles(label, id, weight))
-        return self._http.run(self._samples.predict(name, rows, head, min_sequence, explain=most))
+        return self._http.events(EventReader(name, self._retry))
 
     def stream(
         self, name: str, producer: str | None = None, *, first: int | None = None
@@ -327,3 +138,6 @@ class Client(ModelMethods):
 
         address = stream_address(self.url, name, self._key, self._timeout, self._http.tls_context)
         return Stream(address, Session.begin(producer, first, self._retry))
+
+    def _run(self, steps: Steps[T]) -> T:
+        return self._http.run(steps)

@@ -9,7 +9,16 @@ import httpx
 
 from wolfstream.service.client.errors import ClientError, Refused
 from wolfstream.service.client.events import EventReader
-from wolfstream.service.client.steps import Effect, Pause, Reply, Request, Steps, run, run_async
+from wolfstream.service.client.steps import (
+    Effect,
+    Pause,
+    Reply,
+    Request,
+    Steps,
+    Work,
+    run,
+    run_async,
+)
 from wolfstream.service.client.wire import (
     EVENT_STREAM,
     Verify,
@@ -63,10 +72,11 @@ class Transport:
                 return
             time.sleep(reader.pause(lost).seconds)
 
-    def _do(self, effect: Effect) -> Reply | None:
+    def _do(self, effect: Effect) -> Any:
         if isinstance(effect, Pause):
-            time.sleep(effect.seconds)
-            return None
+            return time.sleep(effect.seconds)
+        if isinstance(effect, Work):
+            return effect.do()
         assert isinstance(effect, Request)
         try:
             response = self._http.request(
@@ -125,10 +135,11 @@ class AsyncTransport:
                 return
             await asyncio.sleep(reader.pause(lost).seconds)
 
-    async def _do(self, effect: Effect) -> Reply | None:
+    async def _do(self, effect: Effect) -> Any:
         if isinstance(effect, Pause):
-            await asyncio.sleep(effect.seconds)
-            return None
+            return await asyncio.sleep(effect.seconds)
+        if isinstance(effect, Work):
+            return await asyncio.to_thread(effect.do)
         assert isinstance(effect, Request)
         try:
             response = await self._http.request(

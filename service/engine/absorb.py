@@ -57,8 +57,8 @@ def store_waiting_rows(learner: Learner, entry: Entry, predicted: PredictedRows)
     predicted: what the entry's record holds.
     """
     assert learner.pending is not None
-    if entry.block > learner.pending.remembered:
-        learner.remember(predicted, entry.record)
+    if entry.block > learner.pending.received:
+        learner.add_waiting_rows(predicted, entry.record)
 
 
 def absorb_block(

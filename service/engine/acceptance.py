@@ -13,10 +13,10 @@ from collections.abc import Callable
 from wolfstream.service.engine.group_queue import GroupQueue
 from wolfstream.service.engine.phase import Phase
 from wolfstream.service.engine.queue_items import (
-    Answer,
     Item,
     LabelRequest,
     LearnRequest,
+    Response,
     WaitingRowsRequest,
 )
 from wolfstream.service.errors import Follows, Refusal
@@ -55,9 +55,9 @@ class Acceptance:
         head: HeadName,
         samples: Samples,
         key: bytes | None = None,
-        durable: "asyncio.Future[Answer] | None" = None,
+        durable: "asyncio.Future[Response] | None" = None,
         expected: tuple[Revision, ...] = (),
-    ) -> "asyncio.Future[Answer]":
+    ) -> "asyncio.Future[Response]":
         """Queue samples; the future is done once they are on disk, learned and published.
 
         Requests are learned in the order of these calls.
@@ -74,7 +74,7 @@ class Acceptance:
         Raises NotReady, QueueFull, ModelBroken and Follows at once; the future raises what the
         writer raises.
         """
-        answer: asyncio.Future[Answer] = self._loop.create_future()
+        answer: asyncio.Future[Response] = self._loop.create_future()
         now = time.monotonic()
         self.queue(LearnRequest(model, head, samples, answer, now, key, durable, expected))
         return answer
@@ -90,12 +90,12 @@ class Acceptance:
         head: HeadName,
         labels: LateLabels,
         expected: tuple[Revision, ...] = (),
-    ) -> "asyncio.Future[Answer]":
+    ) -> "asyncio.Future[Response]":
         """Queue labels of predicted rows; the future is done once each is learned or refused.
 
         Otherwise like `submit`.
         """
-        answer: asyncio.Future[Answer] = self._loop.create_future()
+        answer: asyncio.Future[Response] = self._loop.create_future()
         request = LabelRequest(model, head, labels, answer, time.monotonic(), expected)
         self._queue_samples(request)
         return answer
@@ -106,8 +106,8 @@ class Acceptance:
         self._phase.check_usable(model)
 
     async def store_waiting_rows(
-        self, model: Model, ids: list[RowId], rows: Rows, response: Answer
-    ) -> Answer:
+        self, model: Model, ids: list[RowId], rows: Rows, response: Response
+    ) -> Response:
         """Let predicted rows wait for their labels; return the prediction's response once durable.
 
         Args:
@@ -120,7 +120,7 @@ class Acceptance:
         Raises NotReady, QueueFull, ModelBroken, Follows, Invalid, TooLarge, IdTaken, StorageFailed.
         """
         self.check_stores_rows(model)
-        waiting: asyncio.Future[Answer] = self._loop.create_future()
+        waiting: asyncio.Future[Response] = self._loop.create_future()
         request = WaitingRowsRequest(model, ids, rows, response, waiting, time.monotonic())
         self._put(request)
         return await waiting

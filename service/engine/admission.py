@@ -5,8 +5,10 @@ recognised here, too.
 """
 
 import logging
-from collections.abc import Callable, Collection, Iterator, Sequence
-from typing import NamedTuple
+from collections.abc import Callable, Collection, Hashable, Iterator, Sequence
+from typing import Any, NamedTuple
+
+import numpy as np
 
 from wolfstream.service.engine.blocks import AdmittedRequest, CheckedRequest, in_parts
 from wolfstream.service.engine.broken import error_text, not_yet_learned
@@ -24,15 +26,23 @@ from wolfstream.service.engine.queue_items import (
     WaitingRowsRequest,
 )
 from wolfstream.service.errors import AnotherState, ModelBroken, Refusal, ServerFailed
-from wolfstream.service.model.draft import Draft, Limits
+from wolfstream.service.model.draft import SMALL, Draft, Limits
 from wolfstream.service.model.learner import Learner
 from wolfstream.service.model.live import Model
 from wolfstream.service.model.memory import ModelMemory
-from wolfstream.service.samples.record import with_record
+from wolfstream.service.samples.record import (
+    as_recorded,
+    concatenate_samples,
+    record_of,
+    with_record,
+)
 from wolfstream.service.settings import Settings
 from wolfstream.service.storage.entries import Entry, KeyedRequest
 
 logger = logging.getLogger(__name__)
+
+# The most samples of requests that are checked together: a draft takes memory in advance for these.
+_TOGETHER = SMALL
 
 
 class Admission(NamedTuple):
@@ -130,7 +140,8 @@ def admit(
         _admit_waiting_rows(model, predicted, admission, settings.threads, usable, clock)
     limits = model_limits(settings)._replace(memory=memory)
     for model, own in to_learn.items():
-        _admit_to(model, own, duplicates, admission, settings.threads, limits, usable, clock)
+        model_admission = _ModelAdmission(model, admission, duplicates, limits, usable, clock)
+        admission.admitted.extend(model_admission.take(own, settings.threads))
     return admission
 
 
@@ -153,50 +164,104 @@ def _admit_waiting_rows(
                 )
             admission.waiting_rows.append(prediction_admission.take(request, threads))
         except Refusal as error:
-            admission.refused.append((request.waiter, error))
+            admission.refused.append((request.waiter, error.without_frames()))
 
 
-def _admit_to(
-    model: Model,
-    requests: Sequence[LearnRequest | LabelRequest],
-    duplicates: Duplicates,
-    admission: Admission,
-    threads: int,
-    limits: Limits,
-    usable: Callable[[Model], Learner],
-    clock: Callable[[], int],
-) -> None:
-    """Add to the admission what a model is to learn."""
-    draft: Draft | None = None
-    joiner: LabelJoiner | None = None
-    accepted: list[CheckedRequest] = []
-    for request in requests:
+class _ModelAdmission:
+    """Adds to an admission what one model is to learn; arguments as of `admit`.
+
+    limits: bounds on the model, with the memory that it grows from.
+    """
+
+    def __init__(
+        self,
+        model: Model,
+        admission: Admission,
+        duplicates: Duplicates,
+        limits: Limits,
+        usable: Callable[[Model], Learner],
+        clock: Callable[[], int],
+    ) -> None:
+        self._model, self._admission, self._duplicates = model, admission, duplicates
+        self._limits, self._usable, self._clock = limits, usable, clock
+        self._draft: Draft | None = None
+        self._joiner: LabelJoiner | None = None
+
+    def take(
+        self, requests: Sequence[LearnRequest | LabelRequest], threads: int
+    ) -> Iterator[AdmittedRequest]:
+        """Check requests in order; yield what is admitted."""
+        accepted: list[CheckedRequest] = []
+        for run in _runs(requests):
+            together = self._accepted_together(run) if len(run) > 1 else None
+            accepted += together or filter(None, map(self._accepted, run))
+        return in_parts(accepted, threads)
+
+    def _drafted(self) -> Draft:
+        """Return the draft. Raises what `usable` raises."""
+        if self._draft is None:
+            self._draft = Draft(self._usable(self._model), self._limits)
+        return self._draft
+
+    def _accepted_together(self, run: Sequence[Any]) -> list[CheckedRequest] | None:
+        """Check requests of a run at once; None if one of them fails, whichever it is."""
         try:
-            if draft is None:
-                draft = Draft(usable(model), limits)
+            return _accept_run(run, self._drafted())
+        except Exception:  # each is checked alone then, and its error told
+            return None
+
+    def _accepted(self, request: LearnRequest | LabelRequest) -> CheckedRequest | None:
+        """Check a request; None if it is not to be learned."""
+        model, admission = self._model, self._admission
+        try:
+            draft = self._drafted()
             if isinstance(request, LearnRequest):
-                item = _accept(request, draft, duplicates)
-            else:
-                joiner = joiner or LabelJoiner(usable(model).pending, model, clock())
-                item = _accept_labels(request, draft, joiner, admission)
+                return _accept(request, draft, self._duplicates)
+            if self._joiner is None:
+                self._joiner = LabelJoiner(self._usable(model).pending, model, self._clock())
+            return _accept_labels(request, draft, self._joiner, admission)
         except Refusal as error:
             key = request.key if isinstance(request, LearnRequest) else None
-            durable = isinstance(error, ModelBroken) and duplicates.knows(model.id, key)
-            refusal = not_yet_learned(model) if durable else error
+            durable = isinstance(error, ModelBroken) and self._duplicates.knows(model.id, key)
+            refusal = not_yet_learned(model) if durable else error.without_frames()
             if isinstance(error, AnotherState):
                 admission.unsure.append((model, (request.waiter, refusal)))
             else:
                 admission.refused.append((request.waiter, refusal))
-            count_rejected(request)
         except Exception as failure:  # requests of other models go on
             logger.exception("check failed, request not learned: model=%s", model.name)
             failed = ServerFailed(f"{error_text(failure)}; nothing was learned")
             admission.refused.append((request.waiter, failed))
-            count_rejected(request)
-        else:
-            if item is not None:
-                accepted.append(item)
-    admission.admitted.extend(in_parts(accepted, threads))
+        count_rejected(request)
+        return None
+
+
+def _runs(
+    requests: Sequence[LearnRequest | LabelRequest],
+) -> Iterator[list[LearnRequest | LabelRequest]]:
+    """Yield consecutive requests that can be checked together."""
+    run, samples, kind = list[LearnRequest | LabelRequest](), 0, None
+    for request in requests:
+        previous, kind = kind, _kind_of_check(request)
+        if run and (kind is None or kind != previous or samples + request.size > _TOGETHER):
+            yield run
+            run, samples = [], 0
+        run.append(request)
+        samples += request.size
+    yield run
+
+
+def _kind_of_check(request: LearnRequest | LabelRequest) -> Hashable:
+    """Return what requests that are checked together share; None if a request is checked alone."""
+    if not isinstance(request, LearnRequest):
+        return None
+    X, y, weight = request.samples
+    if not isinstance(X, np.ndarray) or weight is not None:
+        return None
+    asks_more = (request.key, request.record, request.precomputed) != (None, None, None)
+    if asks_more or request.expected:
+        return None
+    return request.head, X.shape[1], type(y)
 
 
 def model_limits(settings: Settings) -> Limits:
@@ -247,3 +312,17 @@ def _accept(request: LearnRequest, draft: Draft, duplicates: Duplicates) -> Chec
         keyed = KeyedRequest(model.id, draft.sequence, key, digest, None, len(samples.y))
         duplicates.add(keyed, request.waiter)
     return CheckedRequest(request, draft.sequence, [SampleRun(samples, record)])
+
+
+def _accept_run(requests: Sequence[LearnRequest], draft: Draft) -> list[CheckedRequest]:
+    """Check and encode the requests of a run, all or none of them. Raises as `Draft.add`."""
+    samples = as_recorded(concatenate_samples([request.samples for request in requests]))
+    stop, before = 0, draft.sequence
+    draft.add(requests[0].head, samples)
+    accepted = []
+    for request in requests:
+        start, stop = stop, stop + request.size
+        part = samples.part(start, stop)
+        run = SampleRun(part, record_of(part))
+        accepted.append(CheckedRequest(request, before + stop, [run]))
+    return accepted

@@ -118,12 +118,12 @@ def _blocks(accepted: list[CheckedRequest], block_samples: int) -> Iterator[list
     """
     block, samples, kind = list[CheckedRequest](), 0, None
     for item in accepted:
-        previous, kind = kind, _kind_of_block(item, block_samples)
-        if block and (kind != previous or samples + item.samples > block_samples):
+        previous, kind, own = kind, _kind_of_block(item, block_samples), item.samples
+        if block and (kind != previous or samples + own > block_samples):
             yield block
             block, samples = [], 0
         block.append(item)
-        samples += item.samples
+        samples += own
     yield block
 
 

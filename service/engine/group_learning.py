@@ -318,7 +318,7 @@ class GroupLearning:
             else:
                 count_unlearned(request, outcomes)
                 published = model.published
-                yield request.waiter, outcomes.answer(model, published.sequence, published.epoch)
+                yield request.waiter, outcomes.response(model, published.sequence, published.epoch)
 
     def _broken(self, model: Model, error: Exception) -> NotYetLearned:
         """Mark a model broken, unless its term has ended meanwhile."""

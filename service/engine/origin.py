@@ -29,17 +29,17 @@ def present_origin() -> Mapping[str, Any]:
     }
 
 
-def difference(made: Mapping[str, Any] | None) -> str:
+def difference(recorded: Mapping[str, Any] | None) -> str:
     """Return in words what differs from a snapshot's origin; "" if nothing does or it is unknown.
 
-    made: the origin that the snapshot recorded; None if it recorded none.
+    recorded: the snapshot's origin; None if it recorded none.
     """
-    if made is None:
+    if recorded is None:
         return ""
     return ", ".join(
-        f"{name} {made.get(name)} (now {value})"
+        f"{name} {recorded.get(name)} (now {value})"
         for name, value in present_origin().items()
-        if made.get(name) != value
+        if recorded.get(name) != value
     )
 
 

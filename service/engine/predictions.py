@@ -2,7 +2,7 @@
 
 from typing import NamedTuple
 
-from wolfstream.service.engine.queue_items import Answer, WaitingRowsRequest
+from wolfstream.service.engine.queue_items import Response, WaitingRowsRequest
 from wolfstream.service.errors import MOST_ERRORS, IdTaken, Invalid, SampleError, TooLarge
 from wolfstream.service.model.live import Model
 from wolfstream.service.model.pending import PendingRows
@@ -30,7 +30,7 @@ class AdmittedPrediction(NamedTuple):
 
     request: WaitingRowsRequest
     new: PredictionEntry | None
-    response: Answer
+    response: Response
 
 
 class PredictionAdmission:
@@ -49,7 +49,7 @@ class PredictionAdmission:
         # id -> the request of the same group that brings its row
         self._drafted: dict[RowId, PredictedRows] = {}
         # How many rows had come before the next request; it numbers the rows of the model.
-        self._first = 0 if pending is None else pending.remembered
+        self._first = 0 if pending is None else pending.received
 
     def take(self, request: WaitingRowsRequest, threads: int) -> AdmittedPrediction:
         """Return what to write for a prediction. Raises Invalid, TooLarge, IdTaken."""

@@ -130,7 +130,7 @@ def _source(learner: Learner, other: Learner, state: State) -> Learner:
     The other learner goes on from its snapshot by now, so its state need not be restored again,
     unless rows wait for labels: these have to be read with the other's spec. Raises UnusableState.
     """
-    if learner.pending is not None and learner.pending.remembered:
+    if learner.pending is not None and learner.pending.received:
         return _filled(learner.model, state)
     source = Learner(Model(learner.model.id, learner.model.name, spec_in(state, "it")))
     source.stand_for(other)

@@ -18,7 +18,7 @@ from wolfstream.service.samples.validation import Samples
 from wolfstream.service.spec.heads import HeadName
 from wolfstream.solver.prepare.named_rows import Rows, n_bytes
 
-Answer: TypeAlias = dict[str, Any]
+Response: TypeAlias = dict[str, Any]
 
 # The approximate memory of a label or an id, which may be a short string in a list.
 _LABEL_BYTES = 64
@@ -48,8 +48,8 @@ class LearnRequest(NamedTuple):
     """One client's samples for one head, and what waits for the reply.
 
     Attributes:
-        model: that learns.
-        head: that the samples were posted to.
+        model: the model that learns.
+        head: the head that the samples were posted to.
         samples: checked; if `record` is given, exactly as decoding the record gives them.
         waiter: gets the response.
         submitted: when the request came, by the monotonic clock, in seconds.
@@ -116,8 +116,11 @@ class LabelOutcomes(NamedTuple):
     indices: list[int]
     seconds: list[float]
 
-    def answer(self, model: Model, sequence: int, epoch: str) -> Answer:
-        """Count the labels by status; return the response, once they are learned to a sequence."""
+    def response(self, model: Model, sequence: int, epoch: str) -> Response:
+        """Count the labels by status, and return the response to them.
+
+        sequence: of the model once the labels are learned.
+        """
         for status in self.status:
             model.labels[status] += 1
         return {
@@ -134,11 +137,11 @@ class LabelOutcomes(NamedTuple):
         start: the index of the first of the samples among all that are learned.
         """
 
-        def in_labels(error: SampleError) -> SampleError:
+        def relocated(error: SampleError) -> SampleError:
             index = self.indices[start + error["row"]]
             return {"row": index, "pointer": f"/ids/{index}", "detail": error["detail"]}
 
-        return [in_labels(error) if "row" in error else error for error in errors]
+        return [relocated(error) if "row" in error else error for error in errors]
 
 
 class LabelRequest(NamedTuple):
@@ -182,7 +185,7 @@ class WaitingRowsRequest(NamedTuple):
     model: Model
     ids: list[RowId]
     rows: Rows
-    response: Answer
+    response: Response
     waiter: Waiter
     submitted: float
 

@@ -88,7 +88,7 @@ class Job:
 
     def end(self, error: Refusal | None) -> None:
         """Mark the job as done, or as failed with an error."""
-        self.error = error
+        self.error = None if error is None else error.without_frames()
         self.status = "failed" if error else "done"
         self._ended = time.monotonic()
 

@@ -12,7 +12,7 @@ from typing import NoReturn
 
 from wolfstream.service.diagnostics.metrics import Metrics
 from wolfstream.service.engine.delivery import SequenceWaiters
-from wolfstream.service.engine.queue_items import Answer
+from wolfstream.service.engine.queue_items import Response
 from wolfstream.service.engine.serving import PredictingEngine, RequestRows
 from wolfstream.service.errors import NotLeader, NotReady, Refusal, UnknownModel
 from wolfstream.service.model.live import Model
@@ -99,8 +99,8 @@ class RestoredModels:
         raise NotReady(f"model {model.name!r} is being brought back; leave ids out, or try again")
 
     async def store_waiting_rows(
-        self, model: Model, ids: list[RowId], rows: RequestRows, response: Answer
-    ) -> Answer:
+        self, model: Model, ids: list[RowId], rows: RequestRows, response: Response
+    ) -> Response:
         """Raise NotReady."""
         del ids, rows, response
         self.check_stores_rows(model)

@@ -8,7 +8,7 @@ import asyncio
 from typing import Protocol, TypeAlias
 
 from wolfstream.service.diagnostics.metrics import Metrics
-from wolfstream.service.engine.queue_items import Answer
+from wolfstream.service.engine.queue_items import Response
 from wolfstream.service.model.live import Model
 from wolfstream.service.model.published import ModelView
 from wolfstream.service.model.revision import Revision
@@ -64,8 +64,8 @@ class PredictingEngine(Protocol):
         """Raise a Refusal if predicted rows of a model cannot wait for labels here."""
 
     async def store_waiting_rows(
-        self, model: Model, ids: list[RowId], rows: RequestRows, response: Answer
-    ) -> Answer:
+        self, model: Model, ids: list[RowId], rows: RequestRows, response: Response
+    ) -> Response:
         """Let predicted rows wait for labels; return the prediction's response once durable."""
 
 
@@ -81,9 +81,9 @@ class ServingEngine(PredictingEngine, Protocol):
         head: HeadName,
         samples: Samples,
         key: bytes | None = None,
-        durable: "asyncio.Future[Answer] | None" = None,
+        durable: "asyncio.Future[Response] | None" = None,
         expected: tuple[Revision, ...] = (),
-    ) -> "asyncio.Future[Answer]":
+    ) -> "asyncio.Future[Response]":
         """Queue samples; the future is done once they are on disk, learned and published."""
 
     def label(
@@ -92,5 +92,5 @@ class ServingEngine(PredictingEngine, Protocol):
         head: HeadName,
         labels: LateLabels,
         expected: tuple[Revision, ...] = (),
-    ) -> "asyncio.Future[Answer]":
+    ) -> "asyncio.Future[Response]":
         """Queue labels of predicted rows; the future is done once each is learned or refused."""

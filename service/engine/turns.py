@@ -53,7 +53,6 @@ class Work:
         model: that learns.
         blocks: what is left: each block is a list of requests.
         duplicates: among the requests of the commit.
-        samples: how many samples the work had at first.
         had: the time that the model has had, on the clock of `Turns`, in seconds.
         seconds: how long its next turn is expected to take.
         next_part: the index of the next part of a large request; 0 between requests.
@@ -65,7 +64,6 @@ class Work:
     ) -> None:
         self.model, self.duplicates = model, duplicates
         self.blocks = deque(blocks)
-        self.samples = sum(item.samples for block in blocks for item in block)
         self.had = 0.0
         self.next_part = 0
         self.results: list[Results] = []
@@ -283,4 +281,4 @@ class Turns:
         """Return the answer to a request of labels, some of which were learned."""
         for seconds in outcomes.seconds:
             self._metrics.label_delay.observe(seconds)
-        return outcomes.answer(work.model, learned["sequence"], learned["epoch"])
+        return outcomes.response(work.model, learned["sequence"], learned["epoch"])

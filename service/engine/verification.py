@@ -46,7 +46,7 @@ def _verify_directory(data: Path, watch: Watch) -> Iterator[str]:
         yield f"{data}: there is no {path.name}; name a data directory or a model file"
         return
     try:
-        # The journal is read as of now, so it goes back to the snapshots that are listed later.
+        # The journal is read now, so it goes back to the snapshots that are listed later.
         with closing(open_storage(data, read_only=True)) as storage:
             models = storage.catalogue.models()
             for fault in storage.journal.damage():

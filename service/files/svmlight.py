@@ -32,8 +32,8 @@ _SVMLIGHT_LINE = re.compile(r"\S+(\s+(\d+|qid):\S+)+\s*(#.*)?$")
 def looks_like_svmlight(path: Path) -> bool:
     """Return whether the first line that is not a comment has the form `label index:value ...`."""
     with path.open(encoding="utf-8-sig") as file:
-        first = first_row(file, LONGEST_ROW, comment="#")
-    return _SVMLIGHT_LINE.match(first) is not None
+        line = first_row(file, LONGEST_ROW, comment="#")
+    return _SVMLIGHT_LINE.match(line) is not None
 
 
 class SvmlightText:

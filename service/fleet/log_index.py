@@ -52,14 +52,14 @@ class Segment:
             three.
         others: highest sequence of a row that a snapshot of a later sequence replaces.
         predictions: highest sequence of a prediction.
-        remembered: highest number of a predicted row; see `storage.entries`.
+        highest_row: highest number of a predicted row; see `storage.entries`.
     """
 
     def __init__(self, commit: Commit) -> None:
         self.previous, self.first = commit.previous, commit.first
         self.commits = 0
         self.begin: int | None = None
-        self.samples = self.others = self.predictions = self.remembered = -1
+        self.samples = self.others = self.predictions = self.highest_row = -1
 
     def add(self, commit: Commit) -> None:
         """Add the next commit."""
@@ -71,18 +71,18 @@ class Segment:
                 self.samples = max(self.samples, row.sequence)
             elif row.kind == "prediction":
                 self.predictions = max(self.predictions, row.sequence)
-                self.remembered = max(self.remembered, row.block)
+                self.highest_row = max(self.highest_row, row.block)
             elif row.kind not in _WITHOUT_STATE:
                 self.others = max(self.others, row.sequence)
 
-    def is_superfluous(self, up_to: int, remembered: int) -> bool:
+    def is_superfluous(self, up_to: int, received: int) -> bool:
         """Return whether a snapshot replaces the whole segment.
 
         Args:
             up_to: sequence of the snapshot.
-            remembered: number of a predicted row; no row up to this one waits for a label.
+            received: number of a predicted row; no row up to this one waits for a label.
         """
-        no_row_waits = self.predictions < up_to or self.remembered <= remembered
+        no_row_waits = self.predictions < up_to or self.highest_row <= received
         return no_row_waits and self.samples <= up_to and self.others < up_to
 
     def matters_after(self, sequence: int) -> bool:
@@ -305,16 +305,16 @@ class LogIndex:
         last = self.segments[-1].previous if self.segments else 0
         return next(needed, last)
 
-    def superfluous(self, up_to: int, remembered: int) -> tuple[list[Segment], int]:
+    def superfluous(self, up_to: int, received: int) -> tuple[list[Segment], int]:
         """Return the segments that a purge may delete, and the first message after them.
 
         Args:
             up_to: see `Segment.is_superfluous`.
-            remembered: see `Segment.is_superfluous`.
+            received: see `Segment.is_superfluous`.
         """
         superfluous = list[Segment]()
         for segment, following in zip(self.segments, self.segments[1:], strict=False):
-            if not segment.is_superfluous(up_to, remembered):
+            if not segment.is_superfluous(up_to, received):
                 return superfluous, segment.first
             superfluous.append(segment)
             after = following.first

@@ -89,7 +89,7 @@ class BankView(NamedTuple):
         """Return None: a bank has no members."""
 
     def gradient(self, x: Float64Array, direction: Float64Array, hints: Hints) -> Gradient:
-        """See `solver.stream.class_head.LearnerView`."""
+        """Return the gradient of sum_k direction_k score_k, or of direction_0 times the value."""
         assert self.model is not None
         return self.model.gradient(x, direction, hints)
 
@@ -124,7 +124,7 @@ class AdaptiveLearner(WithoutMembers, BankLearner):
         """Accept all finite rows: they are scaled and clipped before they are learned."""
 
     def growth(self, batch: Batch) -> int:
-        """See `Head`.
+        """Return an upper bound on the bytes that learning a batch adds.
 
         A bank allocates its memory with the first sample and with new classes; only the rows of
         trees grow with samples.

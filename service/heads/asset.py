@@ -1,6 +1,7 @@
 """ASSET as a head of classes or of numbers: subgradient steps on approximate features (P5)."""
 
 from collections.abc import Iterator, Mapping, Sequence
+from functools import partial
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -206,7 +207,7 @@ class MachinesView(NamedTuple):
         """Return None: ASSET has no members."""
 
     def gradient(self, x: Float64Array, direction: Float64Array, _: object = None) -> Gradient:
-        """See `solver.stream.class_head.LearnerView`."""
+        """Return the gradient of sum_k direction_k score_k, or of direction_0 times the value."""
         assert self.model is not None
         return AssetLearnerView(self.model, self.features).gradient(x, direction)
 
@@ -236,7 +237,7 @@ class AssetLearner(WithoutMembers, HeadLearner[Asset]):
         self._weight_of = weights_by_label(spec.asset.class_weight)
         # The weights of the known classes, by code. A new learner starts with them.
         self._weights: list[float] = []
-        super().__init__(spec, lambda kernel: _asset(spec, kernel, self._weights))
+        super().__init__(spec, partial(_asset, spec, self._weights))
 
     def meet(self, label: Label) -> None:
         """Give a new class its weight, if any class has one."""
@@ -306,7 +307,7 @@ def _courses(learner: Asset) -> list[dict[str, Any]]:
     ]
 
 
-def _asset(spec: ModelSpec, kernel: Kernel, class_weight: Sequence[float]) -> Asset:
+def _asset(spec: ModelSpec, class_weight: Sequence[float], kernel: Kernel) -> Asset:
     asset = spec.asset
     assert asset is not None
     parameters = AssetParameters(

@@ -44,12 +44,12 @@ ALPHA = 0.01  # bound on the probability of ever reporting a false change
 _BLOCK = 64
 # The number of blocks from which the scale of errors is set.
 _BLOCKS_OF_SCALE = 4
-# The most buckets of equal size in the histogram.
-_ALIKE = 5
-# The most changes that are listed.
-_LISTED = 20
+# Bound on the buckets of equal size in the histogram.
+_BUCKETS_OF_A_SIZE = 5
+# Bound on the changes that are listed.
+_MAX_LISTED = 20
 # Iterations of a fixed point; each reduces the error at least tenfold.
-_STEPS = 12
+_ITERATIONS = 12
 
 
 class Change(NamedTuple):
@@ -57,7 +57,8 @@ class Change(NamedTuple):
 
     Attributes:
         sequence: the model's sequence when the rise was detected.
-        before, after: the mean losses, between 0 and 1.
+        before: the mean loss before the rise, between 0 and 1.
+        after: the mean loss since then.
         samples: the approximate number of samples between the rise and its detection.
     """
 
@@ -105,7 +106,7 @@ class Changes:
         """Assign a sequence to the changes detected since the last call."""
         if self._undated:
             dated = [change._replace(sequence=sequence) for change in self._undated]
-            self.latest = (*self.latest, *dated)[-_LISTED:]
+            self.latest = (*self.latest, *dated)[-_MAX_LISTED:]
             self._undated = []
 
     def copy(self) -> "Changes":
@@ -166,18 +167,18 @@ class Changes:
             return
         if before[cut] < after[cut]:
             change = Change(-1, float(before[cut]), float(after[cut]), int(newer[cut]))
-            self._undated = [*self._undated, change][-_LISTED:]
+            self._undated = [*self._undated, change][-_MAX_LISTED:]
             self.total += 1
         self._forget(cut + 1)
 
     def _merge(self) -> None:
-        """Join the two oldest of more than `_ALIKE` buckets of equal size, from the newest back."""
+        """Join the two oldest buckets of each size that has too many, from the newest back."""
         size, stop = 1, len(self._sizes)
         while stop > 0:
             start = stop
             while start > 0 and self._sizes[start - 1] == size:
                 start -= 1
-            if stop - start <= _ALIKE:
+            if stop - start <= _BUCKETS_OF_A_SIZE:
                 return
             self._sizes[start : start + 2] = [2 * size]
             self._sums[start : start + 2] = [self._sums[start] + self._sums[start + 1]]
@@ -207,6 +208,6 @@ def _threshold(blocks: int) -> float:
     """Return the solution x of (1 + x) exp(-x) = 2 alpha / (k^3 (k + 1)), iterating from above."""
     least = log(blocks**3 * (blocks + 1) / (2.0 * ALPHA))
     x = 2.0 * least
-    for _ in range(_STEPS):
+    for _ in range(_ITERATIONS):
         x = least + log1p(x)
     return x

@@ -6,6 +6,7 @@ from typing import Any, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
+from typing_extensions import override
 
 from wolfstream.service.errors import InvalidSamples, Untrained, refuse
 from wolfstream.service.heads.answers import Answers, Predictions
@@ -41,8 +42,8 @@ class ClassificationView(LearnerHeadView):
     score: Hits
 
     @property
+    @override
     def lacks(self) -> str:
-        """See `HeadView`."""
         return self.head.lacks
 
     @property
@@ -51,18 +52,18 @@ class ClassificationView(LearnerHeadView):
         return self.head.classes
 
     @property
+    @override
     def rare_classes(self) -> list[Label]:
-        """See `HeadView`."""
         return [self.classes[code] for code in self.score.rare()]
 
     @property
+    @override
     def label_counts(self) -> Sequence[int]:
-        """See `HeadView`."""
         return self.score.met
 
     @property
+    @override
     def scores(self) -> dict[str, Any]:
-        """See `HeadView`."""
         confidence, prequential = self.head.confidence, self.score.to_dict()
         ranked = {"recent": confidence.recent_ranking_scores, "overall": confidence.ranking_scores}
         majority = {
@@ -74,8 +75,8 @@ class ClassificationView(LearnerHeadView):
             for over, tally in self.score.tallies().items()
         }
 
+    @override
     def latest(self, n: int) -> list[tuple[Label, Label]]:
-        """See `HeadView`."""
         return [(self.classes[guess], self.classes[code]) for guess, code in self.score.latest(n)]
 
     @property
@@ -98,28 +99,28 @@ class ClassificationView(LearnerHeadView):
         labels = [classes[code] for code in head_answer.prediction.tolist()]
         return Predictions(labels, to_lists(head_answer.decisions[0]), head_answer)
 
+    @override
     def contests(self, head_answer: HeadAnswer) -> list[Contest]:
-        """See `HeadView`."""
         return self.head.contests(head_answer)
 
+    @override
     def pulls(self, x: Matrix, wanted: int, other: int) -> MemberPulls | None:
-        """See `HeadView`."""
         return self.head.pulls(x, wanted, other)
 
+    @override
     def probabilities(self, head_answer: HeadAnswer) -> dict[str, Any]:
-        """See `HeadView`."""
         return {"probability": to_lists(self._probability(head_answer))}
 
+    @override
     def covering(self, head_answer: HeadAnswer, confidence: float) -> dict[str, Any]:
-        """See `HeadView`."""
         confidence_in_answer = self.head.confidence_of(head_answer)
         inside = confidence_in_answer.sets(self._probability(head_answer), confidence)
         return {
             "prediction_set": [[self.classes[k] for k in np.flatnonzero(row)] for row in inside]
         }
 
+    @override
     def cheapest(self, head_answer: HeadAnswer, costs: Costs) -> dict[str, Any]:
-        """See `HeadView`."""
         cost = _cost_matrix(costs, self.classes)
         codes, expected = cheapest(self._probability(head_answer), cost)
         return {

@@ -71,7 +71,7 @@ class GuardedLearner:
             self._learner = make()
 
     def learn(self, X: Float64Array, y: NDArray[Any], weight: Float64Array) -> None:
-        """See `CustomLearner`."""
+        """Have the learner learn samples. Raises LearnerFailed."""
         with third_party_code(self._name):
             self._learner.learn(X.copy(), y.copy(), weight.copy())
 
@@ -99,7 +99,7 @@ class GuardedLearner:
         return state.items()
 
     def restore(self, arrays: Mapping[str, NDArray[Any]]) -> None:
-        """See `CustomLearner`."""
+        """Have the learner restore what `state` returned. Raises LearnerFailed."""
         with third_party_code(self._name):
             self._learner.restore({name: array.copy() for name, array in arrays.items()})
 

@@ -5,6 +5,7 @@ from dataclasses import dataclass
 from typing import Any, Generic, Self, TypeVar
 
 from numpy.typing import NDArray
+from typing_extensions import override
 
 from wolfstream.service.heads.calibration import (
     calibration_arrays,
@@ -14,7 +15,7 @@ from wolfstream.service.heads.calibration import (
 )
 from wolfstream.service.heads.changes import Change
 from wolfstream.service.heads.hits import Hits
-from wolfstream.service.heads.online_learner import Batch, LearnerView, OnlineLearner
+from wolfstream.service.heads.online_learner import Batch, DescribedView, OnlineLearner
 from wolfstream.service.heads.protocol import HeadView
 from wolfstream.service.heads.value_errors import Errors
 from wolfstream.solver.arrays import Float64Array
@@ -35,13 +36,13 @@ class JudgedView(HeadView):
     score: Hits | Errors
 
     @property
+    @override
     def changes(self) -> tuple[Change, ...]:
-        """See `HeadView`."""
         return self.score.changes.latest
 
     @property
+    @override
     def n_changes(self) -> int:
-        """See `HeadView`."""
         return self.score.changes.total
 
 
@@ -52,20 +53,20 @@ class ValueView(JudgedView):
     confidence: ValueConfidence
 
     @property
+    @override
     def calibration(self) -> dict[str, Any]:
-        """See `HeadView`."""
         return self.confidence.summary
 
+    @override
     def latest(self, n: int) -> list[tuple[float, float]]:
-        """See `HeadView`."""
         return self.score.latest(n)
 
+    @override
     def probabilities(self, head_answer: HeadAnswer) -> dict[str, Any]:
-        """See `HeadView`."""
         return deviations(self.confidence, head_answer)
 
+    @override
     def covering(self, head_answer: HeadAnswer, confidence: float) -> dict[str, Any]:
-        """See `HeadView`."""
         return interval_of(self.confidence, head_answer, confidence)
 
 
@@ -73,7 +74,7 @@ class ValueView(JudgedView):
 class LearnerHeadView(JudgedView):
     """The members of a view that follow from the view of its head's learner."""
 
-    learner: LearnerView
+    learner: DescribedView
     head: ClassHeadView | ValueHeadView
     score: Hits | Errors
 
@@ -83,28 +84,28 @@ class LearnerHeadView(JudgedView):
         return {**self.learner.stats, "prequential": self.score.to_dict()}
 
     @property
+    @override
     def gauges(self) -> dict[str, float | None]:
-        """See `HeadView`."""
         return self.learner.gauges
 
     @property
+    @override
     def learners(self) -> list[dict[str, Any]]:
-        """See `HeadView`."""
         return self.learner.learners
 
     @property
+    @override
     def calibration(self) -> dict[str, Any]:
-        """See `HeadView`."""
         return self.head.confidence.summary
 
+    @override
     def gradient(
         self, x: Float64Array, direction: Float64Array, inputs: HeadInputs = NO_INPUTS
     ) -> HeadGradient:
-        """See `HeadView`."""
         return self.head.gradient(x, direction, inputs)
 
+    @override
     def cost(self, rows: int, entries: int) -> int:
-        """Return the number of multiplications of a prediction; see `HeadView.cost`."""
         return self.learner.cost(rows, entries)
 
 
@@ -116,11 +117,11 @@ class LearnerHead(Generic[L, H, S]):
     _score: S
 
     def growth(self, batch: Batch) -> int:
-        """See `Head`."""
+        """Return an upper bound on the bytes that learning a batch adds."""
         return self.learner.growth(batch)
 
     def date_changes(self, sequence: int) -> None:
-        """See `Head`."""
+        """Give the samples and changes since the last call the model's present sequence."""
         self._score.changes.date(sequence)
         self.learner.date(sequence)
 

@@ -5,6 +5,7 @@ It makes no predictions. Its scores are a column beside the predictions of anoth
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from functools import partial
 from typing import Any, Self
 
 import numpy as np
@@ -22,6 +23,7 @@ from wolfstream.service.heads.set_view import set_stats
 from wolfstream.service.samples.tasks import Targets
 from wolfstream.service.samples.validation import Samples
 from wolfstream.service.spec.model import ModelSpec
+from wolfstream.service.spec.novelty import NoveltySpec
 from wolfstream.solver.kernels.functions import Kernel
 from wolfstream.solver.rows.matrix import Matrix, n_rows, take_rows
 from wolfstream.solver.rows.sample_weights import Weights
@@ -71,6 +73,10 @@ class NoveltyView(HeadView):
         return 0 if self.model is None else cost_of_expansion(self.model.rows.exact, rows, entries)
 
 
+def _new_ball(spec: NoveltySpec, kernel: Kernel) -> OnlineBall:
+    return OnlineBall(kernel, spec.C, spec.algorithm, spec.corrective_steps, spec.max_size)
+
+
 class NoveltyHead:
     """The enclosing ball of all rows so far."""
 
@@ -78,14 +84,9 @@ class NoveltyHead:
 
     def __init__(self, spec: ModelSpec) -> None:
         assert spec.novelty is not None
-        self._spec = spec.novelty
         self._prepared = spec.prepare is not None
-        gamma = None if self._spec.gamma == "auto" else float(self._spec.gamma)
-        self._learner = NoveltyLearner(self._ball, gamma)
-
-    def _ball(self, kernel: Kernel) -> OnlineBall:
-        spec = self._spec
-        return OnlineBall(kernel, spec.C, spec.algorithm, spec.corrective_steps, spec.max_size)
+        gamma = None if spec.novelty.gamma == "auto" else float(spec.novelty.gamma)
+        self._learner = NoveltyLearner(partial(_new_ball, spec.novelty), gamma)
 
     @property
     def ball(self) -> OnlineBall:
@@ -100,7 +101,7 @@ class NoveltyHead:
         return drafted
 
     def growth(self, batch: Batch) -> int:
-        """See `Head`."""
+        """Return an upper bound on the bytes that learning a batch adds."""
         return self.ball.set.growth(batch.rows, batch.block, batch.width)
 
     def absorb(

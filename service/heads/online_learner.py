@@ -15,15 +15,14 @@ from wolfstream.service.heads.kernel import (
 from wolfstream.service.samples.labels import Label
 from wolfstream.service.spec.kernel import has_auto_gamma
 from wolfstream.service.spec.model import ModelSpec
-from wolfstream.solver.adaptive.gradients import Gradient
 from wolfstream.solver.arrays import Float64Array
 from wolfstream.solver.kernels.bandwidth import Learner
 from wolfstream.solver.kernels.functions import Kernel
 from wolfstream.solver.prepare.named_rows import NamedRows, Rows
 from wolfstream.solver.rows.matrix import Matrix
 from wolfstream.solver.rows.sample_weights import Weights
+from wolfstream.solver.stream.class_head import LearnerView
 from wolfstream.solver.stream.kernel_learner import Horizon, KernelLearner
-from wolfstream.solver.stream.reasons import MemberPulls
 from wolfstream.solver.stream.votes import Answer, Hints
 
 
@@ -121,8 +120,8 @@ class HeadLearner(KernelLearner[L]):
 Relearn: TypeAlias = Callable[[NDArray[np.int64], Matrix, NDArray[Any], Weights], Answer]
 
 
-class LearnerView(Protocol):
-    """An immutable view of a learner."""
+class DescribedView(LearnerView, Protocol):
+    """An immutable view of a learner in a head, which is also described."""
 
     @property
     def model(self) -> object | None:
@@ -134,23 +133,19 @@ class LearnerView(Protocol):
 
     @property
     def gauges(self) -> dict[str, float | None]:
-        """See `HeadView`."""
+        """Metric name -> value for monitoring; None while it is unknown."""
 
     @property
     def learners(self) -> list[dict[str, Any]]:
-        """See `HeadView`."""
-
-    def predict(self, X: Matrix, hints: Hints, /) -> Answer:
-        """Return codes or values, and decisions, for finite rows. Raises InvalidSamples."""
-
-    def pulls(self, x: Matrix, wanted: int, other: int, /) -> MemberPulls | None:
-        """See `solver.stream.class_head.LearnerView`."""
-
-    def gradient(self, x: Float64Array, direction: Float64Array, hints: Hints, /) -> Gradient:
-        """See `solver.stream.class_head.LearnerView`."""
+        """Descriptions of its learners, with their weights; [] if there is only one."""
 
     def cost(self, rows: int, entries: int) -> int:
-        """See `HeadView`."""
+        """Return the number of multiplications of a prediction.
+
+        Args:
+            rows: the number of rows.
+            entries: the number of values in all rows; in sparse rows, of stored values.
+        """
 
 
 class OnlineLearner(Protocol):
@@ -160,7 +155,7 @@ class OnlineLearner(Protocol):
         """Raise InvalidSamples for rows that could not be learned."""
 
     def growth(self, batch: Batch, /) -> int:
-        """See `Head`."""
+        """Return an upper bound on the bytes that learning a batch adds."""
 
     @property
     def voters(self) -> tuple[str, ...]:
@@ -194,16 +189,16 @@ class OnlineLearner(Protocol):
         """
 
     def standing(self) -> dict[str, Any]:
-        """See `Passes`."""
+        """Return the objective over the stored samples and its gap, if the learner has any."""
 
-    def view(self) -> LearnerView:
+    def view(self) -> DescribedView:
         """Return an immutable view of the learner."""
 
     def state(self) -> tuple[dict[str, Any], dict[str, NDArray[Any]]]:
-        """See `Head`."""
+        """Return plain data and arrays from which `restore` continues bit for bit."""
 
     def restore(self, plain: Mapping[str, Any], arrays: Mapping[str, NDArray[Any]], /) -> None:
-        """See `Head`."""
+        """Restore what `state` returned."""
 
 
 class ClassLearner(OnlineLearner, Protocol):

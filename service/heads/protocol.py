@@ -135,17 +135,17 @@ class HeadView(ABC):
         refuse("/costs", "a regression model predicts no labels: omit costs")
 
     def contests(self, head_answer: HeadAnswer, /) -> Sequence[Contest] | None:
-        """See `solver.stream.explanations.ExplainableHead`."""
+        """Return the contest of each row of an answer; None for a head of numbers."""
         return None
 
     def pulls(self, x: Matrix, wanted: int, other: int, /) -> MemberPulls | None:
-        """See `solver.stream.explanations.ExplainableHead`."""
+        """Return how members pull one row to a class; None without members."""
         return None
 
     def gradient(
         self, x: Float64Array, direction: Float64Array, inputs: HeadInputs, /
     ) -> HeadGradient:
-        """See `solver.stream.reasons.DifferentiableHead`."""
+        """Return the gradient of sum_k direction_k score_k, or of direction_0 times the value."""
         raise Untrained(f"the head {self.lacks}")
 
     @abstractmethod

@@ -6,6 +6,7 @@ from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
+from typing_extensions import override
 
 from wolfstream.service.errors import ServerFailed, Untrained
 from wolfstream.service.heads.answers import Answers, Predictions
@@ -55,8 +56,8 @@ class RegressionView(LearnerHeadView, ValueView):
         prediction = head_answer.prediction.tolist()
         return Predictions(prediction, list(prediction), head_answer)
 
+    @override
     def covering(self, head_answer: HeadAnswer, confidence: float) -> dict[str, Any]:
-        """See `HeadView`."""
         return interval_of(self.head.confidence_of(head_answer), head_answer, confidence)
 
 

@@ -1,6 +1,7 @@
 """The working set as a head of numbers: SFW or MSFW online, with a tube (P1, P2)."""
 
 from collections.abc import Iterator, Sequence
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -13,6 +14,7 @@ from wolfstream.service.heads.regression import RegressionHead
 from wolfstream.service.heads.sequences import Sequences
 from wolfstream.service.heads.set_view import SetView, set_stats
 from wolfstream.service.spec.model import ModelSpec
+from wolfstream.service.spec.working_set import WorkingSetSpec
 from wolfstream.solver.kernels.functions import Kernel
 from wolfstream.solver.rows.matrix import Matrix
 from wolfstream.solver.rows.sample_weights import Weights
@@ -22,6 +24,19 @@ from wolfstream.solver.stream.votes import Answer
 from wolfstream.solver.working_set.regression import RegressionSet, ValueSetAnswers
 
 
+def _new_set(spec: WorkingSetSpec, kernel: Kernel) -> RegressionSet:
+    assert spec.epsilon is not None
+    return RegressionSet(
+        kernel,
+        spec.C,
+        spec.epsilon,
+        spec.algorithm,
+        spec.corrective_steps,
+        spec.max_size,
+        spec.gram_bytes_max,
+    )
+
+
 class RegressionSetLearner(HeadLearner[RegressionSet]):
     """A working set for regression, with the settings of a spec; an `OnlineLearner`."""
 
@@ -29,24 +44,10 @@ class RegressionSetLearner(HeadLearner[RegressionSet]):
 
     def __init__(self, spec: ModelSpec) -> None:
         assert spec.working_set is not None
-        self._spec = spec.working_set
-        super().__init__(spec, self._new_set)
-
-    def _new_set(self, kernel: Kernel) -> RegressionSet:
-        spec = self._spec
-        assert spec.epsilon is not None
-        return RegressionSet(
-            kernel,
-            spec.C,
-            spec.epsilon,
-            spec.algorithm,
-            spec.corrective_steps,
-            spec.max_size,
-            spec.gram_bytes_max,
-        )
+        super().__init__(spec, partial(_new_set, spec.working_set))
 
     def growth(self, batch: Batch) -> int:
-        """See `Head`."""
+        """Return an upper bound on the bytes that learning a batch adds."""
         return self.current.growth(batch.rows, batch.block, batch.width)
 
     def columns(self, parts: Sequence[ValueSetAnswers]) -> dict[str, list[Any]]:

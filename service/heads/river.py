@@ -17,6 +17,7 @@ from typing import Any, ClassVar
 
 import numpy as np
 from numpy.typing import NDArray
+from typing_extensions import override
 
 from wolfstream.service.heads.entry_points import CustomLearner
 from wolfstream.solver.arrays import Float64Array
@@ -53,8 +54,8 @@ class RiverLearner(CustomLearner):
         if not self.regression:
             self._classes = max(self._classes, int(y.max()) + 1)
 
+    @override
     def predict(self, X: Float64Array) -> Float64Array:
-        """See `CustomLearner`."""
         if self.regression:
             return np.array([float(self._model.predict_one(row)) for row in _dicts(X)])
         probability = np.zeros((len(X), self._classes))
@@ -64,7 +65,7 @@ class RiverLearner(CustomLearner):
         return probability
 
     def state(self) -> dict[str, NDArray[Any]]:
-        """See `CustomLearner`: the model as a pickle."""
+        """Return the model as a pickle."""
         pickled = pickle.dumps((self._classes, self._model), protocol=5)
         return {_PICKLE: np.frombuffer(pickled, np.uint8)}
 

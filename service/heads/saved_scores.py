@@ -32,7 +32,7 @@ class _PlainData(BaseModel):
 
 
 class _Changes(_PlainData):
-    """See `heads.changes.Changes.state`."""
+    """The plain data of `heads.changes.Changes`."""
 
     found: list[tuple[_Code, _Mean, _Mean, _Count]]
     total: _Count
@@ -43,7 +43,7 @@ class _Changes(_PlainData):
 
 
 class _Classes(_PlainData):
-    """See `heads.hits.Hits.state`."""
+    """The plain data of `heads.hits.Hits`."""
 
     classes: list[Any]
     confusion: list[list[_Count]]
@@ -55,7 +55,7 @@ class _Classes(_PlainData):
 
 
 class _Values(_PlainData):
-    """See `heads.value_errors.Errors.state`."""
+    """The plain data of `heads.value_errors.Errors`."""
 
     judged: _Count
     sums: Annotated[list[_Sum], Field(min_length=6, max_length=6)]

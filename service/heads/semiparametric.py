@@ -11,6 +11,7 @@ from typing import Any, Self
 
 import numpy as np
 from numpy.typing import NDArray
+from typing_extensions import override
 
 from wolfstream.service.errors import InvalidSamples, Untrained
 from wolfstream.service.heads.answers import Answers, Predictions
@@ -84,18 +85,18 @@ class RecentSamples:
             return
         self._make_room(min(self._seen + len(y), self._most), X.shape[1])
         first = max(len(y) - self._most, 0)
-        place = (self._seen + np.arange(first, len(y))) % self._most
-        self._X[place], self._y[place] = X[first:], y[first:]
+        slots = (self._seen + np.arange(first, len(y))) % self._most
+        self._X[slots], self._y[slots] = X[first:], y[first:]
         if weight is not None and self._weight is None:
             self._weight = np.ones(len(self._y))
         if self._weight is not None:
-            self._weight[place] = as_numbers(weight, len(y))[first:]
+            self._weight[slots] = as_numbers(weight, len(y))[first:]
         self._seen += len(y)
 
     def in_order(self) -> tuple[Float64Array, Float64Array, Weights]:
         """Return copies of the rows, targets and weights, oldest first."""
-        place = np.arange(self._seen - len(self), self._seen) % self._most
-        return self._X[place], self._y[place], weights_of(self._weight, place)
+        slots = np.arange(self._seen - len(self), self._seen) % self._most
+        return self._X[slots], self._y[slots], weights_of(self._weight, slots)
 
     def state(self) -> dict[str, NDArray[Any]]:
         """Return copies of the samples."""
@@ -174,15 +175,15 @@ class FittedView(ValueView):
         prediction = values.prediction.tolist()
         return Predictions(prediction, list(prediction), HeadAnswer(None, [values]))
 
+    @override
     def gradient(
         self, x: Float64Array, direction: Float64Array, _: HeadInputs = NO_INPUTS
     ) -> HeadGradient:
-        """See `HeadView`."""
         assert self.model is not None
         return HeadGradient(direction[0] * value_gradient(self.model, x), {})
 
+    @override
     def cost(self, rows: int, entries: int) -> int:
-        """Return the number of multiplications of a prediction; see `HeadView.cost`."""
         if self.model is None:
             return 0
         values = rows * len(self.model.dual_coef)
@@ -220,9 +221,9 @@ class SemiparametricHead:
         return drafted
 
     def _check_width(self, width: int) -> None:
-        wanted = max((getattr(basis, "feature", -1) for basis in self._spec.basis), default=-1)
-        if wanted >= width:
-            detail = f"has {width} numbers, but feature {wanted} of a basis function is needed"
+        largest = max((getattr(basis, "feature", -1) for basis in self._spec.basis), default=-1)
+        if largest >= width:
+            detail = f"has {width} numbers, but feature {largest} of a basis function is needed"
             raise InvalidSamples(
                 "the rows lack features that the spec's basis uses",
                 [{"row": 0, "pointer": "/x/0", "detail": detail}],
@@ -236,7 +237,7 @@ class SemiparametricHead:
             )
 
     def growth(self, batch: Batch) -> int:
-        """See `Head`."""
+        """Return an upper bound on the bytes that learning a batch adds."""
         return self._window.growth(batch.rows, batch.width)
 
     def absorb(
@@ -284,7 +285,7 @@ class SemiparametricHead:
         self._fit = fit
 
     def date_changes(self, sequence: int) -> None:
-        """See `Head`."""
+        """Give the changes since the last call the model's present sequence."""
         self._score.changes.date(sequence)
 
     def keep_score(self, former: Self) -> None:
@@ -346,8 +347,8 @@ def _exercise(spec: ModelSpec, sparse: bool) -> None:
         return  # the head refuses sparse rows
     X = rows_to_learn()
     head, y = SemiparametricHead(spec), np.sin(X[:, 0])
-    many = np.random.default_rng(1).standard_normal((600, 3))
-    for rows in (X[:20], many):
+    large = np.random.default_rng(1).standard_normal((600, 3))
+    for rows in (X[:20], large):
         window = Window("semiparametric", 0, rows, np.sin(rows[:, 0]), spec)
         head.adopt(fit_window(window, "", lambda _: None))
         head.absorb(X, y)

@@ -26,17 +26,17 @@ _ROUNDED = (
 )
 
 
-class SetLearner(Protocol):
-    """An immutable view of a set, as a learner of a stream's model."""
+class StreamSetView(Protocol):
+    """An immutable view of a set as a learner of a stream's model."""
 
     def predict(self, X: Matrix, /) -> Answer:
         """Return the set's predictions for finite rows."""
 
     def pulls(self, x: Matrix, wanted: int, other: int, /) -> MemberPulls | None:
-        """See `solver.stream.class_head.LearnerView`."""
+        """Return how members pull one row to a class; None of a set without members."""
 
     def gradient(self, x: Float64Array, direction: Float64Array, /) -> Gradient:
-        """See `solver.stream.class_head.LearnerView`."""
+        """Return the gradient of sum_k direction_k score_k, or of direction_0 times the value."""
 
 
 class SetView(NamedTuple):
@@ -51,7 +51,7 @@ class SetView(NamedTuple):
     """
 
     model: WorkingSetView | None
-    learner: SetLearner | None
+    learner: StreamSetView | None
     stats: dict[str, Any]
     square_norm_limit: float
     sequences: Sequences
@@ -76,7 +76,7 @@ class SetView(NamedTuple):
         return self.learner.predict(X)
 
     def pulls(self, x: Matrix, wanted: int, other: int) -> MemberPulls | None:
-        """See `solver.stream.class_head.LearnerView`."""
+        """Return how members pull one row to a class; None of a set without members."""
         assert self.learner is not None
         pulls = self.learner.pulls(x, wanted, other)
         if pulls is None:
@@ -84,7 +84,7 @@ class SetView(NamedTuple):
         return pulls._replace(sequence=self.sequences.of(pulls.sequence - 1))
 
     def gradient(self, x: Float64Array, direction: Float64Array, _: object = None) -> Gradient:
-        """See `solver.stream.class_head.LearnerView`."""
+        """Return the gradient of sum_k direction_k score_k, or of direction_0 times the value."""
         assert self.learner is not None
         return self.learner.gradient(x, direction)
 

@@ -5,6 +5,7 @@ For regression, `KIND` builds the head of `regression_set` instead.
 
 import math
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from functools import partial
 from typing import Any, Self
 
 import numpy as np
@@ -39,7 +40,7 @@ from wolfstream.service.heads.set_view import SetView, set_stats
 from wolfstream.service.samples.labels import Label
 from wolfstream.service.spec.heads import DEFAULT_SET, LARGEST_SET
 from wolfstream.service.spec.model import ModelSpec
-from wolfstream.service.spec.working_set import weights_by_label
+from wolfstream.service.spec.working_set import WorkingSetSpec, weights_by_label
 from wolfstream.solver.arrays import Float64Array
 from wolfstream.solver.kernels.functions import Kernel
 from wolfstream.solver.rows.matrix import Matrix, take_rows
@@ -54,6 +55,20 @@ from wolfstream.solver.working_set.learner import WorkingSet
 from wolfstream.solver.working_set.view import WorkingSetView
 
 
+def _new_set(
+    spec: WorkingSetSpec, weights: Sequence[float], heaviest: float, kernel: Kernel
+) -> WorkingSet:
+    parameters = SetParameters(
+        spec.algorithm,
+        spec.C,
+        spec.corrective_steps,
+        spec.max_size,
+        spec.gram_bytes_max,
+        scores=spec.scores,
+    )
+    return new_working_set(kernel, parameters, weights, heaviest)
+
+
 class SetLearner(HeadLearner[WorkingSet]):
     """A working set with the settings of a spec; a `ClassLearner`."""
 
@@ -62,29 +77,17 @@ class SetLearner(HeadLearner[WorkingSet]):
     def __init__(self, spec: ModelSpec) -> None:
         working_set = spec.working_set
         assert working_set is not None
-        self._spec = working_set
         self._weight_of = weights_by_label(working_set.class_weight)
         # The weights of the known classes, by code. A new set starts with them.
         self._weights: list[float] = []
         self._sequences = Sequences()  # of the samples seen
         self._dated = 0  # samples seen at the last call of `date`
-        super().__init__(spec, self._new_set, working_set.horizon)
-
-    def _new_set(self, kernel: Kernel) -> WorkingSet:
-        spec = self._spec
-        parameters = SetParameters(
-            spec.algorithm,
-            spec.C,
-            spec.corrective_steps,
-            spec.max_size,
-            spec.gram_bytes_max,
-            scores=spec.scores,
-        )
         heaviest = max([1.0, *self._weight_of.values()])
-        return new_working_set(kernel, parameters, self._weights, heaviest)
+        build = partial(_new_set, working_set, self._weights, heaviest)
+        super().__init__(spec, build, working_set.horizon)
 
     def growth(self, batch: Batch) -> int:
-        """See `Head`."""
+        """Return an upper bound on the bytes that learning a batch adds."""
         past = self.past_growth(0 if batch.sparse else batch.width)
         return past + self.current.growth(batch.rows, batch.block, batch.width)
 
@@ -95,7 +98,7 @@ class SetLearner(HeadLearner[WorkingSet]):
         self.current.ridges.class_weight.append(weight)
 
     def date(self, sequence: int) -> None:
-        """See `OnlineLearner`."""
+        """Set the model's sequence, that of the last sample learned."""
         seen = self.seen
         self._sequences.note(seen, self._dated, sequence)
         self._dated = seen
@@ -103,7 +106,7 @@ class SetLearner(HeadLearner[WorkingSet]):
             self._sequences.keep(self.kept_numbers())
 
     def keep_dates(self, former: Self) -> None:
-        """See `OnlineLearner`."""
+        """Take over the sequences of the learner it replaces; both learned the same samples."""
         self._sequences, self._dated = former._sequences, former._dated
 
     def columns(self, parts: Sequence[SetAnswers]) -> dict[str, list[Any]]:

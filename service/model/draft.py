@@ -29,9 +29,9 @@ _LONGEST_ECHO = 40
 MOST_TEXT_COLUMNS = 1024
 # How many names the requests of a group may have suggested instead of wrong ones.
 MOST_SUGGESTIONS = 2
-# A request of up to _SMALL samples also takes the memory that the next _AHEAD samples need, if that
+# A request of up to SMALL samples also takes the memory that the next _AHEAD samples need, if that
 # is no more than _MOST_AHEAD_BYTES. Their growth is then not computed.
-_SMALL, _AHEAD, _MOST_AHEAD_BYTES = 16, 256, 1 << 18
+SMALL, _AHEAD, _MOST_AHEAD_BYTES = 16, 256, 1 << 18
 
 
 class Limits(NamedTuple):
@@ -72,7 +72,7 @@ def next_form(form: RowForm, rows: Rows) -> NextForm:
         form.check_room(rows)
         after, by_form = _after(form, rows)
     except (Misfit, AnotherKind) as error:
-        return NextForm(form, form, None, error)
+        return NextForm(form, form, None, error.with_traceback(None))
     _columns_of(after)  # what follows from many columns is computed once
     return NextForm(form, after, by_form)
 
@@ -166,7 +166,7 @@ class Draft:
     ) -> bool:
         """Return whether the memory for samples like these was taken before."""
         learner, rows = self._learner, len(samples.y)
-        if rows > _SMALL or new_names or form is not learner.rows.form or any(labels.values()):
+        if rows > SMALL or new_names or form is not learner.rows.form or any(labels.values()):
             return False
         return self.sequence + rows <= learner.steady_until
 
@@ -194,7 +194,7 @@ class Draft:
         rows = len(samples.y)
         batch = Batch(
             self.sequence - learner.sequence + rows,
-            max(rows, _SMALL),
+            max(rows, SMALL),
             width,
             features,
             new_names,
@@ -205,7 +205,7 @@ class Draft:
         )
         growth = sum(heads[name].growth(batch) for name in labels)
         ahead = 0  # samples after these whose memory is taken with theirs
-        if rows <= _SMALL and form is learner.rows.form and form.settled:
+        if rows <= SMALL and form is learner.rows.form and form.settled:
             with_ahead = batch._replace(rows=batch.rows + _AHEAD)
             growth_ahead = sum(heads[name].growth(with_ahead) for name in labels)
             if growth_ahead <= _MOST_AHEAD_BYTES:

@@ -56,7 +56,8 @@ class Learner:
         steady_until: the sequence up to which memory for small requests was taken in advance.
         ahead_bytes: an upper bound of this memory.
         snapshot_attempt: the sequence at which a snapshot was last begun.
-        fitted: since then, the number of samples in the windows of fits, and of remembered rows.
+        fitted: since then, the number of samples in the windows of fits, and of predicted rows that
+            were to wait for labels.
         unsaved_seconds: of learning since the last checkpoint, which a replay would take.
         failed_live: whether learning failed in this process, so that nothing after it was
             acknowledged.
@@ -173,15 +174,15 @@ class Learner:
         X, y, weight = _refitting(name).window(self.heads[name])
         return Window(name, self.sequence, X, y, self.model.spec, self.epoch, weight)
 
-    def remember(self, predicted: PredictedRows, record: bytes) -> None:
+    def add_waiting_rows(self, predicted: PredictedRows, record: bytes) -> None:
         """Let predicted rows wait for labels, live or in replay; `show_pending` counts them.
 
         record: of their entry.
         """
         assert self.pending is not None
-        before = self.pending.remembered
-        self.pending.remember(predicted, record)
-        self.fitted += self.pending.remembered - before
+        before = self.pending.received
+        self.pending.add(predicted, record)
+        self.fitted += self.pending.received - before
 
     def join(self, joined: JoinedRows, y: Targets) -> None:
         """Drop the waiting rows whose labels were learned, live or in replay."""
@@ -229,7 +230,7 @@ class Learner:
         """
         if self.pending is None or before.pending is None:
             return False
-        return self.pending.count_on(before.pending.remembered)
+        return self.pending.count_on(before.pending.received)
 
     def stand_for(self, other: "Learner") -> None:
         """Take the heads and rows of another learner, whose place it takes in a promotion."""

@@ -80,6 +80,8 @@ class Model:
         self.rolled_back: dict[str, Any] | None = None
         self.pending = None if spec.pending is None else PendingCounts()
         self.labels: dict[Status, int] = dict.fromkeys(get_args(Status), 0)
+        # The view that was last looked at for warnings, and these.
+        self._label_warnings: tuple[HeadView | None, list[dict[str, Any]]] = None, []
 
     def take_spec(self, spec: ModelSpec) -> None:
         """Replace the spec."""
@@ -153,7 +155,12 @@ class Model:
 
     def warnings(self) -> list[dict[str, Any]]:
         """Return warnings for users; each has a `slug`, a `column` and a `message`."""
-        return label_warnings(self.published.heads.get(self.spec.serve))
+        view = self.published.heads.get(self.spec.serve)
+        described, warnings = self._label_warnings
+        if described is not view:
+            warnings = label_warnings(view)
+            self._label_warnings = view, warnings
+        return warnings.copy()
 
     def _warning(self) -> str | None:
         """Return a warning of labels that are rare and not declared; None if there are none."""

@@ -70,13 +70,13 @@ class PendingRows:
 
     Attributes:
         spec: the bounds.
-        remembered: how many rows have come in all.
+        received: how many rows have come in all.
         left: rows below this number have left, and can no longer get a label.
     """
 
     def __init__(self, spec: PendingSpec) -> None:
         self.spec = spec
-        self.remembered = self.left = 0
+        self.received = self.left = 0
         self._joined = self._expired = 0
         self._n_bytes = 0
         # number of its first row -> request with rows that wait; oldest first
@@ -150,19 +150,19 @@ class PendingRows:
         if first in self._decoded:
             self._decoded_bytes -= len(self._decoded.pop(first)[0].rows)
 
-    def remember(self, predicted: PredictedRows, record: bytes) -> None:
+    def add(self, predicted: PredictedRows, record: bytes) -> None:
         """Let predicted rows wait, with the record of their entry; the oldest rows may leave."""
         self._pass(predicted.time)
-        self.remembered = predicted.first + len(predicted.ids)
+        self.received = predicted.first + len(predicted.ids)
         self._add(predicted, record, bytearray(len(predicted.ids)))
         spec = self.spec
         while self._ids.waiting > spec.max_rows or self._n_bytes > spec.max_bytes:
             self._leave()
 
-    def count_on(self, remembered: int) -> bool:
+    def count_on(self, received: int) -> bool:
         """Raise the count of rows to another one; return whether that was higher."""
-        changed = remembered > self.remembered
-        self.remembered = max(self.remembered, remembered)
+        changed = received > self.received
+        self.received = max(self.received, received)
         return changed
 
     def join(self, joined: JoinedRows, y: Sequence[Label | float]) -> None:
@@ -210,12 +210,12 @@ class PendingRows:
 
     def state(self) -> dict[str, NDArray[Any]]:
         """Return an array for `restore`; nothing if no row has ever come."""
-        if not self.remembered:
+        if not self.received:
             return {}
         # The buffer has room for everything, because it would be copied each time it grows.
         packer = msgpack.Packer(autoreset=False, buf_size=self.n_bytes + _BUFFER_BYTES)
         packer.pack_array_header(3)
-        packer.pack([self.remembered, self.left, self._joined, self._expired])
+        packer.pack([self.received, self.left, self._joined, self._expired])
         packer.pack([(r.record, bytes(r.gone)) for r in self._requests.values()])
         packer.pack([(i, *label) if label else (i,) for i, label in self._ids.settled()])
         return {WAITING_ROWS: np.frombuffer(packer.getbuffer(), np.uint8)}
@@ -233,7 +233,7 @@ class PendingRows:
         if WAITING_ROWS not in arrays:
             return
         numbers, requests, settled = msgpack.unpackb(arrays[WAITING_ROWS].tobytes())
-        self.remembered, self.left, self._joined, self._expired = map(int, numbers)
+        self.received, self.left, self._joined, self._expired = map(int, numbers)
         for record, gone in requests:
             predicted = from_prediction_record(record)
             n = checked_rows(predicted.rows, missing)

@@ -4,6 +4,8 @@ from collections.abc import Iterable
 from threading import Lock
 from typing import Any
 
+from typing_extensions import override
+
 from wolfstream.service.heads.past import past_of
 from wolfstream.service.heads.protocol import HeadView
 from wolfstream.solver.rows.head_rows import HeadRows
@@ -18,13 +20,13 @@ class PredictedOrder(LabelOrder):
         super().__init__()
         self._lock = Lock()
 
+    @override
     def marked(self, past: PastView | None, seen: HeadRows) -> HeadRows:
-        """As of `LabelOrder`."""
         with self._lock:
             return super().marked(past, seen)
 
+    @override
     def marked_singly(self, past: PastView | None, seen: HeadRows) -> list[bool]:
-        """As of `LabelOrder`."""
         with self._lock:
             return super().marked_singly(past, seen)
 

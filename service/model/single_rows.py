@@ -52,7 +52,7 @@ class SingleRows:
         Args:
             kind: of questions that can be answered together.
             question: about one row.
-            cost: of the answer, as of `ModelView.cost`.
+            cost: of the answer; see `ModelView.cost`.
             answer_each: answers questions of this kind.
         """
         full = len(self._waiting) == KEPT or self._cost + cost > MOST_COST

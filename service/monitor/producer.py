@@ -5,6 +5,7 @@ import logging
 import time
 from collections.abc import AsyncIterator
 from typing import Any
+from weakref import WeakKeyDictionary
 
 from wolfstream.service.engine.facade import Engine
 from wolfstream.service.model.live import Model
@@ -51,11 +52,13 @@ class Monitor:
         """
         self._engine, self._points, self._alerts = engine, points, alerts
         # model -> sequence of its last change, as last seen. A rollback may take changes away, but
-        # later ones always have later sequences.
-        self._changes: dict[Model, int] = {}
+        # later ones always have later sequences. The references are weak, to free deleted models.
+        self._changes: WeakKeyDictionary[Model, int] = WeakKeyDictionary()
         self._watched: dict[Model, _WatchedModel] = {}
-        # model -> (meter of the rates in points, state at the last point).
-        self._meters: dict[Model, tuple[Meter, tuple[float, ...]]] = {}
+        # model -> (meter of the rates in points, state at the last point); weak, too.
+        self._meters: WeakKeyDictionary[Model, tuple[Meter, tuple[float, ...]]] = (
+            WeakKeyDictionary()
+        )
         self._closed = False
 
     async def run(self) -> None:
@@ -113,7 +116,7 @@ class Monitor:
     async def _report_alerts(self) -> None:
         """Record new changes as alerts, and send them to listeners."""
         models = self._engine.recovered()
-        last = {model: _last_change(model) for model in models}
+        last = WeakKeyDictionary({model: _last_change(model) for model in models})
         changed = [model for model in models if last[model] != self._changes.get(model, 0)]
         new = await asyncio.to_thread(self._record_alerts, changed) if changed else []
         self._changes = last
@@ -147,7 +150,6 @@ class Monitor:
         """Write a point of each model that has changed; on a thread of its own."""
         models = self._engine.recovered()
         live = {model.id for model in models}
-        self._meters = {model: pair for model, pair in self._meters.items() if model.id in live}
         points = [point for model in models if (point := self._point(model)) is not None]
         self._points.write(points, live)
         self._alerts.forget(live)

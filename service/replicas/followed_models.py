@@ -8,7 +8,7 @@ from typing import NoReturn
 
 from wolfstream.service.diagnostics.metrics import Metrics
 from wolfstream.service.engine.delivery import SequenceWaiters
-from wolfstream.service.engine.queue_items import Answer
+from wolfstream.service.engine.queue_items import Response
 from wolfstream.service.engine.serving import PredictingEngine, RequestRows
 from wolfstream.service.errors import NotLeader, NotReached
 from wolfstream.service.model.live import Model
@@ -146,8 +146,8 @@ class FollowedModels:
         raise _not_here(model.name)
 
     async def store_waiting_rows(
-        self, model: Model, ids: list[RowId], rows: RequestRows, response: Answer
-    ) -> Answer:
+        self, model: Model, ids: list[RowId], rows: RequestRows, response: Response
+    ) -> Response:
         """Raise NotLeader; see `check_stores_rows`."""
         del ids, rows, response
         raise _not_here(model.name)

@@ -22,7 +22,7 @@ class PredictedRows(NamedTuple):
     """Rows of one request that wait for labels.
 
     Attributes:
-        first: how many rows of the model were remembered before them.
+        first: how many rows of the model were predicted before them.
         time: of the prediction, in ms since 1970.
         ids: of the rows.
         rows: as a record.

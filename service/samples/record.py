@@ -56,11 +56,16 @@ def to_record(samples: Samples) -> bytes:
 def with_record(samples: Samples) -> tuple[Samples, bytes]:
     """Return `as_recorded` and `to_record` of samples."""
     recorded = as_recorded(samples)
+    return recorded, record_of(recorded)
+
+
+def record_of(recorded: Samples) -> bytes:
+    """Return `to_record` of samples that are as `as_recorded` returns them."""
     X, y, weight = recorded
     last = task_of(y).pack(y)
     if weight is not None:
         last = {"y": last, "weight": weight.tobytes()}
-    return recorded, msgpack.packb([*_parts_of(X), last])
+    return msgpack.packb([*_parts_of(X), last])  # type: ignore[no-any-return]
 
 
 def _parts_of(X: Rows) -> list[Any]:

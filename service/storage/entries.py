@@ -12,7 +12,7 @@ waiting. The entry repeats the rows, so it is learned like samples, even after t
 dropped from the log.
 
 **Prediction**: rows that wait for their labels. Its `block` is the number of its last row among all
-rows that the model was ever asked to remember: replay skips those that a snapshot has counted.
+rows that ever waited for labels: replay skips those that a snapshot has counted.
 
 **Fit**: the result of a refit, which predicts from here on. A later fit at the same sequence
 replaces it, and applying it twice changes nothing. So replay may start with the fits at a

@@ -7,6 +7,8 @@ import logging
 import sqlite3
 from collections.abc import Iterator, Sequence
 from contextlib import closing, contextmanager
+from functools import lru_cache
+from itertools import chain
 from pathlib import Path
 from threading import Lock
 from typing import Any
@@ -33,6 +35,13 @@ _WAL_BYTES = 1 << 26
 _STATEMENTS = 32
 # SQLite takes 32,766 values in a statement, and a row has 10.
 ROWS_PER_STATEMENT = 1024
+
+
+@lru_cache(maxsize=64)
+def _insertion(into: str, columns: int, rows: int) -> str:
+    """Return the statement that inserts rows; equal texts are parsed by SQLite once."""
+    placeholders = f"({', '.join('?' * columns)})"
+    return f"{into} VALUES {', '.join([placeholders] * rows)}"
 
 
 class SqliteFile:
@@ -239,11 +248,8 @@ class SqliteFile:
         """
         for start in range(0, len(rows), ROWS_PER_STATEMENT):
             statement_rows = rows[start : start + ROWS_PER_STATEMENT]
-            placeholders = ", ".join(
-                [f"({', '.join('?' * len(statement_rows[0]))})"] * len(statement_rows)
-            )
-            values = [value for row in statement_rows for value in row]
-            self.run(f"{into} VALUES {placeholders}", values)
+            values = list(chain.from_iterable(statement_rows))
+            self.run(_insertion(into, len(statement_rows[0]), len(statement_rows)), values)
 
     def resolve(self) -> None:
         """Make sure that a failed commit never comes back. Raises StorageFailed."""

@@ -72,8 +72,8 @@ class Row(NamedTuple):
 def entry_row(entry: Entry, time: int, place: int = SAMPLES) -> Row:
     """Return the row of an entry."""
     model, sequence, samples, block, head, threads, record, kind = entry
-    row = Row(model, sequence, place, kind, time, samples, block, head, threads, record)
-    return sealed(row)
+    columns = (model, sequence, place, kind, time, samples, block, head, threads)
+    return Row(*columns, seal(record, *columns))
 
 
 def key_row(keyed: KeyedRequest, time: int) -> Row:

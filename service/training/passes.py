@@ -20,9 +20,10 @@ class StreamProgress(NamedTuple):
     Attributes:
         samples: the samples learned so far, in all passes.
         total: the samples to learn in all passes.
-        objective, gap: the objective over the samples that the head stores, and its gap; None if
-            the head has no objective.
-        accuracy, mae: the prequential score of the first pass; None without predictions.
+        objective: over the samples that the head stores; None if the head has no objective.
+        gap: the duality gap of the objective.
+        accuracy: the prequential accuracy of the first pass; None without predicted labels.
+        mae: the mean absolute error of the first pass; None without predicted numbers.
     """
 
     samples: int

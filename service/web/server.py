@@ -2,7 +2,6 @@
 
 import asyncio
 import contextlib
-import gc
 import logging
 import os
 import signal
@@ -29,6 +28,7 @@ from wolfstream.service.monitor import alerts, points
 from wolfstream.service.monitor.producer import Monitor
 from wolfstream.service.monitor.side_file import SideFile
 from wolfstream.service.monitor.webhook import Webhook, deliver
+from wolfstream.service.native.garbage import begin_serving
 from wolfstream.service.replicas.membership import Membership
 from wolfstream.service.settings import Settings, taken_bytes
 from wolfstream.service.storage.data_directory import (
@@ -286,10 +286,7 @@ class _Server(HttpServer):
         if self._engine.ready.exception():
             self.should_exit = True
         else:
-            # The present objects live until the process ends. Without this, each full collection
-            # would visit them, and stop all threads for a tenth of a second.
-            gc.collect()
-            gc.freeze()
+            begin_serving()
             sys.setswitchinterval(_SWITCH_SECONDS)
             logger.info("ready: open %s", " or ".join(self._urls))
 

@@ -2,7 +2,6 @@
 
 import asyncio
 import contextlib
-import gc
 import logging
 import os
 import signal
@@ -15,6 +14,7 @@ import uvicorn
 from wolfstream.service.access.copied_keys import CopiedKeys
 from wolfstream.service.access.key_ring import KeyRing
 from wolfstream.service.heads.entry_points import permit
+from wolfstream.service.native.garbage import begin_serving
 from wolfstream.service.settings import Settings
 from wolfstream.service.web.formats.memory import MemoryBudget
 from wolfstream.service.web.http_server import (
@@ -132,9 +132,7 @@ class _Worker:
 
     async def _load(self) -> None:
         await self._engine.load()
-        # As in the leader, full collections would otherwise visit all present objects.
-        gc.collect()
-        gc.freeze()
+        begin_serving()
 
     async def _report_use(self) -> None:
         """Report to the leader what requests use here, whenever it has changed."""

@@ -19,8 +19,8 @@ _LENGTH_BYTES = 4
 class FrameKind(IntEnum):
     """The kinds of frames.
 
-    A worker sends the calls LEARN, LABEL, REMEMBER, COMPILED, REACHED and NEWER, each with a number
-    that the reply repeats, and announces USE, SPENT and REPORT.
+    A worker sends the calls LEARN, LABEL, STORE_ROWS, COMPILED, REACHED and NEWER, each with a
+    number that the reply repeats, and announces USE, SPENT and REPORT.
 
     The leader replies to calls with ANSWER, DURABLE and REFUSED, announces STATE, MODELS, KEYS,
     USE, SPENT and, in a fleet, HEARD, and requests a REPORT.
@@ -28,7 +28,7 @@ class FrameKind(IntEnum):
 
     LEARN = 0
     LABEL = 1
-    REMEMBER = 2
+    STORE_ROWS = 2
     COMPILED = 3
     REACHED = 4
     NEWER = 5

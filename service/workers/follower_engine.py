@@ -14,7 +14,7 @@ from wolfstream.service.engine.compiled_parts import (
     needed_first,
     parts_for,
 )
-from wolfstream.service.engine.queue_items import Answer
+from wolfstream.service.engine.queue_items import Response
 from wolfstream.service.engine.readiness import become_sparse
 from wolfstream.service.engine.serving import RequestRows
 from wolfstream.service.errors import (
@@ -192,9 +192,9 @@ class FollowerEngine:
         head: HeadName,
         samples: Samples,
         key: bytes | None = None,
-        durable: "asyncio.Future[Answer] | None" = None,
+        durable: "asyncio.Future[Response] | None" = None,
         expected: tuple[Revision, ...] = (),
-    ) -> "asyncio.Future[Answer]":
+    ) -> "asyncio.Future[Response]":
         """Send samples to the leader; see `Engine.submit`. Raises NotReady, QueueFull."""
         self._check_room()
         arguments = (model.id, head, to_record(samples), key, durable is not None, expected)
@@ -206,7 +206,7 @@ class FollowerEngine:
         head: HeadName,
         labels: LateLabels,
         expected: tuple[Revision, ...] = (),
-    ) -> "asyncio.Future[Answer]":
+    ) -> "asyncio.Future[Response]":
         """Send labels to the leader; see `Engine.label`. Raises NotReady, QueueFull."""
         self._check_room()
         return self._calls.begin(FrameKind.LABEL, model.id, head, labels_to_plain(labels), expected)
@@ -222,12 +222,12 @@ class FollowerEngine:
         self._check_room()
 
     async def store_waiting_rows(
-        self, model: Model, ids: list[RowId], rows: RequestRows, response: Answer
-    ) -> Answer:
+        self, model: Model, ids: list[RowId], rows: RequestRows, response: Response
+    ) -> Response:
         """Have the leader store predicted rows; see `Engine.store_waiting_rows`."""
         self.check_stores_rows(model)
         arguments = (model.id, ids, rows_record(rows), response)
-        answer: Answer = await self._calls.answer(FrameKind.REMEMBER, *arguments)
+        answer: Response = await self._calls.answer(FrameKind.STORE_ROWS, *arguments)
         return answer
 
     def _check_room(self) -> None:

@@ -8,7 +8,7 @@ from typing import Any
 
 from wolfstream.service.diagnostics.metrics import Histogram
 from wolfstream.service.engine.facade import Engine
-from wolfstream.service.engine.queue_items import Answer, LearnRequest
+from wolfstream.service.engine.queue_items import LearnRequest, Response
 from wolfstream.service.errors import InDoubt, ModelBroken, Refusal, ServerFailed
 from wolfstream.service.model.live import Model
 from wolfstream.service.model.revision import Revision
@@ -45,7 +45,7 @@ class CallHandlers:
         self._handlers: dict[int, Callable[..., None]] = {
             FrameKind.LEARN: self._learn,
             FrameKind.LABEL: self._label,
-            FrameKind.REMEMBER: self._as_task(self._store_waiting_rows),
+            FrameKind.STORE_ROWS: self._as_task(self._store_waiting_rows),
             FrameKind.COMPILED: self._as_task(self._compiled),
             FrameKind.REACHED: self._as_task(self._reached),
             FrameKind.NEWER: self._as_task(self._newer),
@@ -112,8 +112,8 @@ class CallHandlers:
         answer.add_done_callback(lambda done: _forward(done, reply))
 
     async def _store_waiting_rows(
-        self, model_id: int, ids: list[Any], rows: bytes, response: Answer
-    ) -> Answer:
+        self, model_id: int, ids: list[Any], rows: bytes, response: Response
+    ) -> Response:
         model, decoded = self._model(model_id), decode_rows(rows)
         return await self._engine.store_waiting_rows(model, ids, decoded, response)
 
@@ -192,7 +192,7 @@ class _Reply:
         self._channel.send(FrameKind.REFUSED, self._call, *refusal_to_plain(error))
 
 
-def _forward(done: "asyncio.Future[Answer]", reply: _Reply) -> None:
+def _forward(done: "asyncio.Future[Response]", reply: _Reply) -> None:
     """Send the result of a future as a reply."""
     error = done.exception()
     if isinstance(error, Exception):

@@ -11,7 +11,7 @@ class WorkerCounts:
     """The counts of one worker since its last report.
 
     Attributes:
-        requests: durations of the worker's requests; see `leader.Requests`.
+        requests: (method, call, status) -> durations of the worker's requests.
     """
 
     def __init__(self, engine: FollowerEngine) -> None:
@@ -31,18 +31,19 @@ class WorkerCounts:
         """Return what was counted since the previous call, as plain data."""
         return {
             "requests": [
-                [*labels, more]
+                [*labels, added]
                 for labels, histogram in self.requests.items()
-                if any((more := self._since(labels, histogram))[0])
+                if any((added := self._since(labels, histogram))[0])
             ],
             "predict": self._since("predict", self._engine.metrics.predict),
             "predicted": self._predictions(),
         }
 
     def _since(self, name: Any, histogram: Histogram) -> list[Any]:
-        more = counts_since(histogram, self._reported.get(name))
+        """Return [counts, total] that a histogram has gained since the last report."""
+        added = counts_since(histogram, self._reported.get(name))
         self._reported[name] = [list(histogram.counts), histogram.total]
-        return more
+        return added
 
     def _predictions(self) -> list[list[Any]]:
         """Return [model, head, rows, requests, seconds] of each head that has predicted since."""
@@ -55,6 +56,7 @@ class WorkerCounts:
                 self._predicted[key] = now
                 rows, requests, seconds = before.get(key, (0, 0, 0.0))
                 if now[0] > rows:
-                    more = now[0] - rows, now[1] - requests, now[2] - seconds
-                    added.append([model.id, head, *more])
+                    added.append(
+                        [model.id, head, now[0] - rows, now[1] - requests, now[2] - seconds]
+                    )
         return added

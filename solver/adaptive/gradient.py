@@ -34,7 +34,7 @@ LARGEST_WEIGHT = 1e6
 
 
 class GradientArrays(NamedTuple):
-    """What learning reads and writes; fields as of `GradientLearners`."""
+    """What learning reads and writes; fields are those of `GradientLearners`."""
 
     steps: Float64Array
     W: Float64Array

@@ -150,7 +150,7 @@ def score_gradient(
 
     P are the probabilities of `combination`: u are the scores less their mean,
     q_e = softmax(beta_e u_e), q_s = softmax(sum_e a_se beta_e u_e), and
-    P = sum w ((1 - noise) q + noise f) / sum w over all that are awake, f as of `label_noise`.
+    P = sum w ((1 - noise) q + noise f) / sum w over all that are awake, f of `label_noise`.
 
     scores: (E, K).
     awake: (E,) which experts have scores.

@@ -329,7 +329,7 @@ def score(
 
 
 class RowLearners(NamedTuple):
-    """The learners on shared features; fields as of `LearnersView` and `NeighboursView`."""
+    """The learners on shared features; fields are those of `LearnersView` and `NeighboursView`."""
 
     weights: Float64Array
     shapes: NDArray[np.int64]

@@ -39,7 +39,7 @@ FLOOR = 0.01
 
 
 class BayesArrays(NamedTuple):
-    """What learning reads and writes; fields as of `NaiveBayes`."""
+    """What learning reads and writes; fields are those of `NaiveBayes`."""
 
     kept: Float64Array  # (horizons,) the factor by which a CHUNK decays the sums
     sums: Float64Array

@@ -47,7 +47,7 @@ class Search(NamedTuple):
 
 
 class NeighboursArrays(NamedTuple):
-    """What learning reads and writes; fields as of `Neighbours`."""
+    """What learning reads and writes; fields are those of `Neighbours`."""
 
     memory: Memory
     counts: NDArray[np.int64]

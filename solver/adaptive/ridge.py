@@ -59,7 +59,7 @@ REFRESH = 65_536
 
 
 class RidgeArrays(NamedTuple):
-    """What learning reads and writes; fields as of `RidgeLearners`."""
+    """What learning reads and writes; fields are those of `RidgeLearners`."""
 
     P: Float64Array
     gains: Float64Array

@@ -18,7 +18,8 @@ class Standing(NamedTuple):
     def joined(self, other: "Standing") -> "Standing":
         """Return this standing with that of other learners, to whom the first weight is divided.
 
-        other: its first weight is that of all learners here together; its kinds have no such entry.
+        other: its first weight is that of all learners here together; its kinds have no entry for
+            them.
         """
         return Standing(
             self.kinds + other.kinds,

@@ -48,7 +48,8 @@ def symmetric_product(A: Float64Array, x: Float64Array, out: Float64Array) -> No
 
     Four rows at a time, so that x and out are read and written a quarter as often.
 
-    A: (n, n). x, out: (n,).
+    A: (n, n).
+    x, out: (n,).
     """
     n = len(x)
     whole = n - n % 4

@@ -89,7 +89,9 @@ class Courses:
     ) -> Float64Array:
         """Take a step for each of n rows.
 
-        V, columns, target: as in `windows.take_steps`.
+        V: see `windows.take_steps`.
+        columns: see `windows.take_steps`.
+        target: see `windows.take_steps`.
         weight: (n,) sample weights, which the losses of courses ignore.
         classes: how many classes are known; 1 in regression.
 
@@ -120,11 +122,11 @@ class Courses:
         return wrong
 
     def _add_losses(self, losses: Float64Array) -> Float64Array:
-        """Add losses (n, courses) to L; returns L before each."""
+        """Add losses (n, courses) to L; return L before each."""
         decay = KEPT ** np.arange(len(losses) + 1)[:, None]
-        more = np.zeros((len(losses) + 1, len(self.each)))
-        np.cumsum(losses / decay[1:], axis=0, out=more[1:])
-        lost: Float64Array = decay * (self.lost + more)
+        added = np.zeros((len(losses) + 1, len(self.each)))
+        np.cumsum(losses / decay[1:], axis=0, out=added[1:])
+        lost: Float64Array = decay * (self.lost + added)
         before: Float64Array = lost[:-1]
         self.lost = lost[-1].copy()
         return before
@@ -155,7 +157,7 @@ class Courses:
 
 
 def _weights(lost: Float64Array) -> Float64Array:
-    """Return w for L, (..., courses) both."""
+    """Return the weights w (..., courses) for the discounted losses L (..., courses)."""
     weight: Float64Array = np.exp(-RATE * (lost - lost.min(axis=-1, keepdims=True)))
     weight /= weight.sum(axis=-1, keepdims=True)
     return weight

@@ -35,7 +35,7 @@ class GrowingFeatures:
     The number of identity features is the largest feature number of the sparse rows so far, or up
     to a quarter more.
 
-    kind, kernel, dimension, seed: as of `features.make_map`.
+    kind, kernel, dimension, seed: see `features.make_map`.
 
     Raises ValueError for features that do not exist for the kernel, and for a dimension below 1.
     """

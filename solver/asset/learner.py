@@ -101,8 +101,7 @@ class Asset:
     of sparse rows O(nonzeros classes), in addition to the features.
 
     kernel: with a number as gamma.
-    task, algorithm, lam, epsilon, average, average_from, horizon: as of
-        `step_rules.StepParameters`.
+    task, algorithm, lam, epsilon, average, average_from, horizon: see `step_rules.StepParameters`.
     features: "fourier" (rbf), "nystrom" (any kernel) or "identity" (linear: the rows themselves).
     dimension: the number of Fourier features or of Nystrom landmarks.
     seed: of the Fourier map.

@@ -14,8 +14,8 @@ from numpy.typing import NDArray
 from wolfstream.solver.arrays import Float64Array
 from wolfstream.solver.calibration.conformal import (
     RECENT,
-    adapted,
     first_misses,
+    next_misses,
     threshold,
     thresholds,
 )
@@ -167,7 +167,7 @@ class ClassCalibration:
         self._waiting[: self._held], self._waiting_codes[: self._held] = scores, codes
 
     def view(self) -> ClassConfidence:
-        """Return the calibration as of the last point, which never changes."""
+        """Return the calibration at the last point; it never changes."""
         return self._view
 
     def _take_in(self) -> None:
@@ -188,7 +188,7 @@ class ClassCalibration:
         scaling = None if self._log_scores else self._fitted(scores, codes)
         self._view = ClassConfidence(
             scaling,
-            adapted(old.misses, plain),
+            next_misses(old.misses, plain),
             appended(old.recent, columns, RECENT),
             with_columns(old.totals, columns),
             with_rows(old.ranking, probability, codes, RECENT),

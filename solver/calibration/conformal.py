@@ -40,7 +40,7 @@ def steps() -> Float64Array:
     return np.minimum(LARGEST, SHARE * first_misses())
 
 
-def adapted(misses: Float64Array, covered: Float64Array) -> Float64Array:
+def next_misses(misses: Float64Array, covered: Float64Array) -> Float64Array:
     """Return the next alpha, (confidences,).
 
     misses: (confidences,) the present one.

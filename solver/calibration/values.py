@@ -15,8 +15,8 @@ from wolfstream.solver.arrays import Float64Array
 from wolfstream.solver.calibration.conformal import (
     CONFIDENCES,
     RECENT,
-    adapted,
     first_misses,
+    next_misses,
     threshold,
     thresholds,
 )
@@ -109,7 +109,7 @@ class ValueCalibration:
             start += room
 
     def view(self) -> ValueConfidence:
-        """Return the calibration as of the last point, which never changes."""
+        """Return the calibration at the last point; it never changes."""
         return self._view
 
     def _take_in(self) -> None:
@@ -124,7 +124,7 @@ class ValueCalibration:
         bounded = np.where(np.isfinite(limits), len(distance), 0.0)
         width = np.where(np.isfinite(limits), 2.0 * np.maximum(limits, 0.0), 0.0)
         self._view = ValueConfidence(
-            adapted(old.misses, plain),
+            next_misses(old.misses, plain),
             appended(old.recent, np.vstack([distance, covered]), RECENT),
             old.samples + len(distance),
             old.sums + covered.sum(axis=1),

@@ -55,7 +55,8 @@ class AssetEstimator(AssetParameters, KernelParameters):
     dimension: the number of landmarks or of Fourier features.
     kernel, gamma, degree, coef0: see `estimators.base.KernelParameters`; with "auto",
         gamma is that of the first call's rows.
-    lam: lambda > 0. average, average_from, horizon: see `asset.step_rules.StepParameters`.
+    lam: lambda > 0.
+    average, average_from, horizon: see `asset.step_rules.StepParameters`.
     epochs: the number of passes of `fit`.
     n_parallel: `fit` learns this many times on the same features, each time in another order,
         and the model is the average of all (P3's conclusion, `asset.merge`), whose variance is that

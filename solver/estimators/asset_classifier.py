@@ -87,7 +87,7 @@ class AssetClassifier(ClassifierMixin, AssetEstimator, CalibratedClasses):
             rows = as_kind(takes_sparse(self._view.features), rows)
             check_norms(self._learner.kernel, rows)
         self._meet_classes(part.classes, part.class_weight)
-        self._take_note(self._learner.absorb(rows, part.codes, weight=part.weight), part.codes)
+        self._calibrate(self._learner.absorb(rows, part.codes, weight=part.weight), part.codes)
         self._publish()
         return self
 

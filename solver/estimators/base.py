@@ -21,6 +21,7 @@ from wolfstream.solver.estimators.checks import (
     check_choice,
     check_integer,
     check_norms,
+    check_not_tiny,
     check_positive,
     is_finite,
 )
@@ -130,7 +131,12 @@ class KernelParameters(BaseEstimator):
         return as_matrix(X), np.asarray(y, np.float64)
 
     def _kernel_for(self, X: Matrix) -> Kernel:
-        """Return the kernel, with gamma as a number. Raises ValueError if values overflow."""
+        """Return the kernel, with gamma as a number.
+
+        Raises ValueError where kernel values would overflow, or squares of all rows underflow.
+        """
+        if self.gamma == "auto" or self.kernel == "linear":
+            check_not_tiny(X)
         gamma = gamma_from_rows(X) if self.gamma == "auto" else float(self.gamma)
         kernel = Kernel(self.kernel, gamma, int(self.degree), float(self.coef0))  # type: ignore[arg-type]
         check_norms(kernel, X)

@@ -129,8 +129,10 @@ class BatchEstimator(AnyKernel, KernelEstimator):
         """Warn where `max_iter` ended a run above tol, and of an indefinite matrix.
 
         Returns the solution, without a gap where the matrix is indefinite.
-        X, sign, ridge: those of the (v,) vertices. stacklevel: that of the warning. The matrix is
-        tested on the heaviest vertices and on some of all others.
+        X, sign, ridge: those of the (v,) vertices.
+        stacklevel: that of the warning.
+
+        The matrix is tested on the heaviest vertices and on some of all others.
         """
         least = max(self.tol * abs(solution.objective), self.absolute_tol)
         warn_of_rounding(kernel, X, least)

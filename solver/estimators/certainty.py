@@ -25,9 +25,11 @@ def check_confidence(confidence: Any) -> float:
     return float(confidence)
 
 
-def interval_of(known: ValueConfidence, predicted: Float64Array, confidence: Any) -> Float64Array:
-    """(n, 2) ends around predictions (n,). Raises ValueError."""
-    half = known.half_width(check_confidence(confidence))
+def prediction_interval(
+    calibration: ValueConfidence, predicted: Float64Array, confidence: Any
+) -> Float64Array:
+    """Return the ends (n, 2) of intervals around predictions (n,). Raises ValueError."""
+    half = calibration.half_width(check_confidence(confidence))
     return np.stack([predicted - half, predicted + half], axis=1)
 
 
@@ -72,8 +74,8 @@ class CalibratedClasses:
 
         Raises ValueError for a confidence that is not between 0 and 1.
         """
-        known, asked = self._confidence, check_confidence(confidence)
-        return known.sets(self._probabilities(X), asked)
+        level = check_confidence(confidence)
+        return self._confidence.sets(self._probabilities(X), level)
 
     @property
     def _confidence(self) -> ClassConfidence:
@@ -85,8 +87,8 @@ class CalibratedClasses:
     def _scores(self, answers: list[Answer]) -> Float64Array:
         return HeadAnswer(tuple(self.classes_.tolist()), answers).vote.scores
 
-    def _take_note(self, answer: Answer, codes: NDArray[np.int64]) -> None:
-        """Learn from an answer to samples before they were learned, and their class numbers."""
+    def _calibrate(self, answer: Answer, codes: NDArray[np.int64]) -> None:
+        """Calibrate by the answer to samples before they were learned, and their class codes."""
         self._calibration.absorb(self._scores([answer]), codes)
 
 
@@ -105,7 +107,7 @@ class CalibratedValues:
 
     @abstractmethod
     def predict(self, X: Any) -> Any:
-        """As of the estimator."""
+        """Return the estimator's numbers (n,) for rows."""
 
     @available_if(_judged)  # type: ignore[untyped-decorator]
     def predict_interval(self, X: Any, confidence: float = 0.9) -> Float64Array:
@@ -113,4 +115,4 @@ class CalibratedValues:
 
         Raises ValueError for a confidence that is not between 0 and 1.
         """
-        return interval_of(self._calibration.view(), self.predict(X), confidence)
+        return prediction_interval(self._calibration.view(), self.predict(X), confidence)

@@ -8,17 +8,20 @@ from numpy.typing import NDArray
 from sklearn.utils.validation import _check_sample_weight
 
 from wolfstream.solver.kernels.functions import Kernel, largest_square_norm
-from wolfstream.solver.rows.matrix import Matrix, square_norms, take_rows
+from wolfstream.solver.rows.matrix import Matrix, SparseRows, square_norms, take_rows
 from wolfstream.solver.rows.sample_weights import Weights
 
 # Squares of larger weights, and of their reciprocals, could overflow when they are summed.
 _LARGEST_WEIGHT = 1e12
+# The largest gamma is the square of its reciprocal.
+_SMALLEST_VALUE = 1e-50
 
 
 class Counted(NamedTuple):
     """The samples that count.
 
-    rows: (n,) their numbers, ascending. weight: (n,) > 0; None if all count 1.
+    rows: (n,) their numbers, ascending.
+    weight: (n,) > 0; None if all count 1.
     """
 
     rows: NDArray[np.int64]
@@ -103,6 +106,20 @@ def are_plain_targets(y: Any, n: int, *, numeric: bool) -> bool:
     if numeric:
         return y.dtype == np.float64 and bool(np.isfinite(y).all())
     return y.dtype.kind in "iu"
+
+
+def check_not_tiny(X: Matrix) -> None:
+    """Raise ValueError for rows that are so close to zero that a kernel would not tell them apart.
+
+    Rows that are all zero are no error.
+    """
+    values = X.values if isinstance(X, SparseRows) else X
+    largest = float(np.abs(values).max(initial=0.0))
+    if 0.0 < largest < _SMALLEST_VALUE:
+        raise ValueError(
+            f"no value is above {largest:.3g}, and products of values below {_SMALLEST_VALUE:.0e} "
+            "are lost: scale the features"
+        )
 
 
 def check_norms(kernel: Kernel, X: Matrix) -> None:

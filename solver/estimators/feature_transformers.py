@@ -91,7 +91,8 @@ class NystromFeatures(AnyKernel, KernelFeatures):
 class FourierFeatures(KernelFeatures):
     """Random Fourier features of the rbf kernel (P5 eq. 8).
 
-    gamma: see `estimators.base.KernelParameters`. dimension: the number of features.
+    gamma: see `estimators.base.KernelParameters`.
+    dimension: the number of features.
     random_state: that of the frequencies.
     """
 

@@ -40,11 +40,17 @@ class FrankWolfeClassifier(OneVersusOneClassifier, BatchEstimator):
         random ball. A grid search clones its parameters and needs init as a
         `sklearn.frozen.FrozenEstimator`, because a clone is not fitted.
 
-    Attributes: n_iter_, gap_, objective_, trace_: see `BatchEstimator`, with a problem for each
-    pair of classes in `pairs_`, first the class with y = -1;
-    classes_; support_: row numbers of the training set, ascending; support_vectors_,
-    support_labels_; dual_coef_: alpha_i y_i, (pairs, support vectors); intercept_: y'alpha,
-    (pairs,); n_support_: support vectors of each class; gamma_: the kernel's gamma.
+    Attributes: see `BatchEstimator`, with a problem for each pair of classes, and
+
+    pairs_: the pairs of classes, first the class with y = -1.
+    classes_: the labels.
+    support_: the indices of the support vectors in the training set, ascending.
+    support_vectors_: their rows.
+    support_labels_: their labels.
+    dual_coef_: alpha_i y_i, (pairs, support vectors).
+    intercept_: y'alpha, (pairs,).
+    n_support_: the number of support vectors of each class.
+    gamma_: the kernel's gamma.
     """
 
     tol: float = 0.1
@@ -68,8 +74,8 @@ class FrankWolfeClassifier(OneVersusOneClassifier, BatchEstimator):
         self.classes_, codes = class_codes(y)
         kernel = self._kernel_for(X)
         self.gamma_ = kernel.gamma
-        of_classes = class_weights(y, self.class_weight, samples.weight)[codes]
-        ridge = 0.5 / (self.C * of_classes)
+        cost = self.C * class_weights(y, self.class_weight, samples.weight)[codes]
+        ridge = 0.5 / cost
         if samples.weight is not None:
             ridge = ridge / samples.weight
         self.pairs_ = pairs_of(len(self.classes_))
@@ -129,10 +135,10 @@ class FrankWolfeClassifier(OneVersusOneClassifier, BatchEstimator):
                 f"init knows {init.n_features_in_} features, X has {self.n_features_in_}"
             )
         keys = zip(row_keys(X), labels, strict=True)
-        place = {key: i for i, key in enumerate(keys)}
+        row_of_key = {key: i for i, key in enumerate(keys)}
         weights = np.zeros((len(self.pairs_), n_rows(X)))
         known = row_keys(same_kind(X, as_matrix(init.support_vectors_)))
         for column, key in enumerate(zip(known, init.support_labels_, strict=True)):
-            if key in place:
-                weights[:, place[key]] += np.abs(init.dual_coef_[:, column])
+            if key in row_of_key:
+                weights[:, row_of_key[key]] += np.abs(init.dual_coef_[:, column])
         return weights

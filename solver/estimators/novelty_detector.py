@@ -43,7 +43,7 @@ class NoveltyDetector(OutlierMixin, KernelEstimator):
     C: the smaller, the more samples may lie outside of the ball.
     gamma: see `estimators.base.KernelParameters`; with "auto" that of the first call's rows. A
         class that lies among others needs a larger one: on pendigits 16 times that.
-    corrective_steps, max_size: as of `SFWClassifier`.
+    corrective_steps, max_size: see `SFWClassifier`.
     contamination: the share of the rows of `fit` that `predict` calls outliers; after
         `partial_fit` of the last 1,000 samples, each judged just before it was learned. "auto":
         what lies outside of the ball.

@@ -48,7 +48,8 @@ class OneVersusOneClassifier(ClassifierMixin, KernelEstimator):
     ) -> None:
         """Set the attributes of n support vectors with class codes (n,), and the view.
 
-        dual_coef: (pairs, n) alpha_i y_i. intercept, q, gap: (pairs,), see `view.WorkingSetView`.
+        dual_coef: (pairs, n) alpha_i y_i.
+        intercept, q, gap: (pairs,), see `view.WorkingSetView`.
         """
         self._name_support(vectors, codes, dual_coef, intercept)
         n_classes = len(self.classes_)

@@ -161,7 +161,7 @@ class SFWClassifier(AnyKernel, OneVersusOneClassifier, CalibratedClasses):
             check_norms(self._learner.kernel, rows)
             self._meet_classes(part.classes, part.class_weight)
         warn_of_rounding(self._learner.kernel, rows, 0.5 / self.C)
-        self._take_note(self._learner.absorb(rows, part.codes, weight=part.weight), part.codes)
+        self._calibrate(self._learner.absorb(rows, part.codes, weight=part.weight), part.codes)
         self.__dict__.pop("support_", None)
         self._fall_behind()
         if self._learner.kernel.may_be_indefinite:

@@ -55,7 +55,7 @@ class SFWRegressor(AnyKernel, RegressorMixin, KernelEstimator, CalibratedValues)
     kernel, gamma, degree, coef0: see `estimators.base.KernelEstimator`; coef0 >= 0. With "auto",
         gamma is that of the first call's rows.
     corrective_steps: the most steps after a sample's own, which end where they gain nothing.
-    max_size, gram_bytes_max, epochs: as of `SFWClassifier`.
+    max_size, gram_bytes_max, epochs: see `SFWClassifier`.
     random_state: that of the shuffling.
 
     Attributes: support_ (after `fit` alone): row numbers of the training set; support_vectors_;
@@ -190,7 +190,7 @@ class SFWRegressor(AnyKernel, RegressorMixin, KernelEstimator, CalibratedValues)
         vectors = take_rows(view.rows.exact, view.column)
         self.support_vectors_ = as_given(vectors)
         self.dual_coef_, self.intercept_ = view.coefficient[None, :], view.bias
-        # As of classes: the last digits of a float32 value depend on the other rows of the call.
+        # As for classes, the last digits of a float32 value depend on the other rows of the call.
         self._view = expansion(
             view.kernel, vectors, 1, self.dual_coef_, view.bias, view.q, view.gap, FINEST
         )

@@ -119,8 +119,9 @@ class StreamClassifier(ClassifierMixin, OneAtATime, StreamEstimator):
     ) -> Self:
         """Go on from a model of these parameters that has learned samples elsewhere.
 
-        classes: labels, which the model knows by their places. declared: whether no others may
-        come. csr_features: columns of the rows if they are scipy CSR; None if they are not.
+        classes: labels, which the model knows by their places.
+        declared: whether no others may come.
+        csr_features: columns of the rows if they are scipy CSR; None if they are not.
         """
         self._resume(model, csr_features)
         self.classes_, self._declared = classes, declared

@@ -17,8 +17,10 @@ from wolfstream.solver.rows.sample_weights import Weights
 class LabelledPart(NamedTuple):
     """The samples of a call of `partial_fit`, as far as they count.
 
-    codes: (n,) the places of their labels in `classes`. classes: those that are known from now on.
-    declared: whether no others may come. class_weight: of the classes that were not known before.
+    codes: (n,) the places of their labels in `classes`.
+    classes: those that are known from now on.
+    declared: whether no others may come.
+    class_weight: of the classes that were not known before.
     """
 
     rows: Matrix
@@ -57,7 +59,8 @@ def numbered(
 
     They are the known ones, then new ones in ascending order.
 
-    known: None in the first call. classes: what the caller declared in this call, or None.
+    known: None in the first call.
+    classes: what the caller declared in this call, or None.
     declared: whether the first call declared its classes, so that no others may come.
 
     Raises ValueError for labels that were not declared, for a declaration that differs from what

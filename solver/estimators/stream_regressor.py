@@ -8,7 +8,7 @@ from sklearn.base import RegressorMixin
 
 from wolfstream.solver.arrays import Float64Array
 from wolfstream.solver.estimators.base import parameters
-from wolfstream.solver.estimators.certainty import interval_of
+from wolfstream.solver.estimators.certainty import prediction_interval
 from wolfstream.solver.estimators.stream import OneAtATime, StreamEstimator, gradient_of
 from wolfstream.solver.rows.targets import LARGEST_TARGET
 from wolfstream.solver.stream.model import BANK, StreamModel
@@ -83,7 +83,7 @@ class StreamRegressor(RegressorMixin, OneAtATime, StreamEstimator):
         head_answer, head = self._head_answer(self._rows(X)), self._model.view().heads[BANK]
         assert isinstance(head, ValueHeadView)
         known = head.confidence_of(head_answer)
-        return interval_of(known, head_answer.prediction, confidence)
+        return prediction_interval(known, head_answer.prediction, confidence)
 
     def explain(self, X: Any, most: int = 5) -> list[list[dict[str, Any]]]:
         """Of each row the features that move its value most.

@@ -39,7 +39,8 @@ class Progress(NamedTuple):
 class Trace(NamedTuple):
     """All points of a run, in arrays of length n_iter + 1; the first is the initial point.
 
-    objective: f = -q. gap: g_max + 2q, over the sampled vertices where vertices are sampled.
+    objective: f = -q.
+    gap: g_max + 2q, over the sampled vertices where vertices are sampled.
     step: the kind of step (`simplex.steps.STEP_NAMES`) that led to the point.
     seconds: time since the start. Iterations run in compiled chunks of up to 256; within a
         chunk the time is interpolated.
@@ -55,10 +56,12 @@ class Solution(NamedTuple):
     """The point at which a solver ended.
 
     alpha, gradient: (v,) the weights and g = -2 A alpha of all vertices.
-    objective: f = -q. gap: max g + 2q over ALL vertices; f* - f is at most this. NaN where a step
-        has shown that A is not positive semidefinite, which leaves no bound.
-    n_iter: the number of steps. converged: whether the gap, or with sampling its confirmed
-        estimate, was small enough; False where `max_iter` or `observe` ended the run.
+    objective: f = -q.
+    gap: max g + 2q over ALL vertices; f* - f is at most this. NaN where a step has shown that A is
+        not positive semidefinite, which leaves no bound.
+    n_iter: the number of steps.
+    converged: whether the gap, or with sampling its confirmed estimate, was small enough; False
+        where `max_iter` or `observe` ended the run.
     """
 
     alpha: Float64Array

@@ -68,7 +68,8 @@ def ball_dual(diagonal: Float64Array, C: float, weight: Weights = None) -> Dual:
     A_ij = -||phi(x_i) - phi(x_j)||^2 / 2: the ball depends on distances alone, and the kernel's
     diagonal need not be constant, as it must be in P2.
 
-    diagonal: (n,) k(x_i, x_i). weight: (n,) of the samples.
+    diagonal: (n,) k(x_i, x_i).
+    weight: (n,) of the samples.
     """
     n = len(diagonal)
     runs = np.array([[0, n], [n, n]], np.int64)

@@ -51,7 +51,7 @@ class FullSearch:
 
     @property
     def indefinite(self) -> bool:
-        """See `frank_wolfe.driver.Search`."""
+        """Whether a step met a direction with d'Ad < 0."""
         return bool(self._problem.indefinite[0])
 
     def _weigh(self, alpha: Float64Array) -> None:

@@ -83,7 +83,8 @@ def small_enough(gap: float, q: float, tolerance: Tolerance) -> bool:
 class Scratch(NamedTuple):
     """Reused memory: rows of A of the best and the worst vertex, and missing kernel rows.
 
-    best_row, worst_row: (v,). needed: (2,) the columns whose rows are needed, -1 for none.
+    best_row, worst_row: (v,).
+    needed: (2,) the columns whose rows are needed, -1 for none.
     """
 
     best_row: Float64Array
@@ -168,7 +169,8 @@ def best_partner(
 ) -> int:
     """Return the vertex whose swap with the best one gains most, the best one if none gains.
 
-    ridge, linear: those of `duals.Dual` for the members. best_row: A[best, members].
+    ridge, linear: those of `duals.Dual` for the members.
+    best_row: A[best, members].
     """
     g, alpha = problem.gradient, problem.alpha
     g_best, A_bb = g[best], best_row[best]

@@ -28,13 +28,12 @@ from wolfstream.solver.simplex.pairs import pairs_of
 class PairSolution(NamedTuple):
     """The solution for one pair of classes.
 
-    pair: the class numbers, first that with y = -1. rows: (v,) the numbers of the rows to which
-    the weights `solution.alpha` belong. sign: (v,) their y.
+    `solution.alpha` are the weights of its v rows.
     """
 
-    pair: tuple[int, int]
-    rows: NDArray[np.int64]
-    sign: Float64Array
+    pair: tuple[int, int]  # class codes, first that with y = -1
+    rows: NDArray[np.int64]  # (v,) indices into all rows
+    sign: Float64Array  # (v,) their y
     solution: Solution
 
 
@@ -51,10 +50,12 @@ def solve_pairs(
 ) -> Iterator[PairSolution]:
     """Solve the problems of all pairs, in the order of `simplex.pairs.pairs_of`.
 
-    X: (n, d) rows. codes: (n,) class numbers 0, 1, ..., each of which occurs.
+    X: (n, d) rows.
+    codes: (n,) class codes 0, 1, ..., each of which occurs.
     ridge: (n,) 1/(2 C w) of each row, its class's weight included.
     starts: (pairs, n) weights >= 0, see `solve_dual.solve_dual`.
-    observe, clock: see `frank_wolfe.driver.solve`.
+    observe: see `frank_wolfe.driver.solve`.
+    clock: see `frank_wolfe.driver.solve`.
 
     Raises ValueError if `cache_bytes` does not hold two kernel rows.
     """
@@ -80,14 +81,14 @@ def solve_pairs(
 
 
 def support_of(pairs: Sequence[PairSolution], n: int) -> tuple[NDArray[np.int64], Float64Array]:
-    """Return the row numbers of the support vectors, ascending, and alpha, (pairs, support)."""
-    carries = np.zeros(n, np.bool_)
+    """Return the indices of the support vectors, ascending, and alpha (pairs, support)."""
+    is_support = np.zeros(n, np.bool_)
     for pair in pairs:
-        carries[pair.rows[pair.solution.alpha > 0.0]] = True
-    support = np.flatnonzero(carries)
-    place = np.cumsum(carries) - 1
+        is_support[pair.rows[pair.solution.alpha > 0.0]] = True
+    support = np.flatnonzero(is_support)
+    column = np.cumsum(is_support) - 1
     alpha = np.zeros((len(pairs), len(support)))
     for i, pair in enumerate(pairs):
         positive = pair.solution.alpha > 0.0
-        alpha[i, place[pair.rows[positive]]] = pair.solution.alpha[positive]
+        alpha[i, column[pair.rows[positive]]] = pair.solution.alpha[positive]
     return support, alpha

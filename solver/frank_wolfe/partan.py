@@ -22,7 +22,9 @@ _SAME_WEIGHTS = 1e6
 class Previous(NamedTuple):
     """The iterate before the present one, from which PARTAN extrapolates.
 
-    alpha, gradient: that iterate and its g. q: (1,) its q. cross: (1,) W = previous' A alpha.
+    alpha, gradient: that iterate and its g.
+    q: (1,) its q.
+    cross: (1,) W = previous' A alpha.
     known: (1,) whether there is such an iterate.
     """
 

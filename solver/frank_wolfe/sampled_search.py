@@ -63,7 +63,8 @@ class SampledSearch:
     """Search for the best vertex among `sampling` random ones and the members.
 
     dual, kernel, rows: the problem, its rows prepared for `kernel_block`.
-    alpha: (v,) initial weights, >= 0 with sum one. sampling: the size of a sample, at least 1.
+    alpha: (v,) initial weights, >= 0 with sum one.
+    sampling: the size of a sample, at least 1.
     """
 
     def __init__(
@@ -98,7 +99,7 @@ class SampledSearch:
 
     @property
     def indefinite(self) -> bool:
-        """See `frank_wolfe.driver.Search`."""
+        """Whether a step met a direction with d'Ad < 0."""
         return bool(self._problem.indefinite[0])
 
     @property

@@ -20,7 +20,8 @@ START_SIZE = 20
 class Settings(NamedTuple):
     """How a problem is solved.
 
-    tol: a run ends where the duality gap is at most this share of |f|. max_iter: the most steps.
+    tol: a run ends where the duality gap is at most this share of |f|.
+    max_iter: the most steps.
     sampling: None for a full search, or the number of random vertices in each search.
     start_size: the run starts at the optimum over this many random vertices.
     cache_bytes: the budget for kernel rows; unused with sampling, which keeps none.

@@ -49,7 +49,7 @@ def prepare_rows(
     X: (n, d) float64, or sparse.
     origin: (d,), the same vector for all rows of a problem; sparse rows ignore it.
     dtype: of the kernel values.
-    tolerance: as of `Precision`.
+    tolerance: see `Precision`.
     """
     largest = tolerance / (2.0 * float(np.finfo(dtype).eps))
     if isinstance(X, SparseRows):

@@ -33,7 +33,7 @@ class StoredRows(NamedTuple):
 
     # (d + 2, capacity), `Rows.fast` by column.
     operand: NDArray[np.float32]
-    # As of `Rows`, (capacity, d) and (capacity,).
+    # See `Rows`, (capacity, d) and (capacity,).
     exact: Float64Array
     far: NDArray[np.bool_]
     # (d,).
@@ -110,7 +110,7 @@ def few_values(
 
     The values of each row have the bits that `row_values` gives them.
 
-    X, fast, far: few rows, as of `Rows`.
+    X, fast, far: few rows, see `Rows`.
     used: the number of stored rows.
     out: (n, used + n).
     """

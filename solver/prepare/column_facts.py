@@ -142,21 +142,21 @@ class ColumnFacts:
         return notices[:MOST_NOTICES]
 
     def _make_room(self, schema: Schema, columns: Sequence[Column]) -> None:
-        more = len(columns) - len(self._missing)
-        if more > 0:
+        n_new = len(columns) - len(self._missing)
+        if n_new > 0:
             # A new column was missing in all rows before.
-            self._missing = np.concatenate([self._missing, np.full(more, float(self.rows))])
-            self._low = np.concatenate([self._low, np.full(more, _LARGEST)])
-            self._high = np.concatenate([self._high, np.full(more, -_LARGEST)])
-            self._filled = np.concatenate([self._filled, np.zeros(more, np.int64)])
+            self._missing = np.concatenate([self._missing, np.full(n_new, float(self.rows))])
+            self._low = np.concatenate([self._low, np.full(n_new, _LARGEST)])
+            self._high = np.concatenate([self._high, np.full(n_new, -_LARGEST)])
+            self._filled = np.concatenate([self._filled, np.zeros(n_new, np.int64)])
             counted = min(len(columns), COUNTED_COLUMNS) - len(self._bits)
             self._bits = np.concatenate([self._bits, np.zeros((counted, BITS), np.bool_)])
-            self._examples += [()] * more
-            none = np.zeros(more, np.int64)
-            self._unread_run = np.concatenate([self._unread_run, none])
-            self._revised = np.concatenate([self._revised, none])
+            self._examples += [()] * n_new
+            zeros = np.zeros(n_new, np.int64)
+            self._unread_run = np.concatenate([self._unread_run, zeros])
+            self._revised = np.concatenate([self._revised, zeros])
         how = self._read
-        if more > 0 or schema.columns is not self._columns:
+        if n_new > 0 or schema.columns is not self._columns:
             how, self._columns = tuple(c.reading.how for c in columns), schema.columns
             kinds = [column.reading.kind for column in columns]
             self._late = [k for k, kind in enumerate(kinds) if kind == "empty"]

@@ -87,7 +87,7 @@ class PreparationView(NamedTuple):
 
     layout: Layout
     moments: Moments
-    before: Float64Array  # as of `Preparation`
+    before: Float64Array  # see `Preparation`
 
     def numbers(self, X: Float64Array) -> Float64Array:
         """Return rows X (n, d) as columns (n, width) before scaling, each as if it came next."""

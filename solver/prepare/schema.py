@@ -352,7 +352,7 @@ def schema_from_plain(plain: dict[str, Any], head: Iterable[Cells] = ()) -> Sche
 
 
 def settled_numbers(names: tuple[str, ...], *, strict: bool) -> Schema:
-    """Return the settled schema of columns of numbers; strict: as of `Schema`."""
+    """Return the settled schema of columns of numbers; strict: see `Schema`."""
     columns = Columns(Column(name, number=True) for name in names)
     return Schema(columns, samples=SETTLING, strict=strict)
 

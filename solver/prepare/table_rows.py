@@ -58,7 +58,7 @@ class TableRows:
         self._read: Cells | None = None  # None before the first use
 
     def by(self, schema: Schema, changes: Mapping[int, int] | None = None) -> "TableRows":
-        """Return the rows by the schema after them; changes: as of the class."""
+        """Return the rows by the schema after them; changes: those of the class."""
         if schema is self.schema and not changes:
             return self
         table = TableRows(schema, self.cells)
@@ -136,7 +136,7 @@ def encode(table: TableRows) -> Float64Array:
 
 
 def encoded_words(table: TableRows) -> Float64Array | None:
-    """Return codes of the rows' words (n, MOST_CODES), as of `words`; None if none are learned.
+    """Return codes of the rows' words (n, MOST_CODES) as in `words`; None if none are learned.
 
     The words are those of columns of texts, of names that came late, and of values that a settled
     table has no column for.

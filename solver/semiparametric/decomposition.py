@@ -70,7 +70,8 @@ def choose(
 ) -> NDArray[np.int64]:
     """Return the next working set: up to `size` samples, ascending.
 
-    wrong: (2M,) violations of P3 eq. 15a to 15c. share: (M,) |theta| as a share of C/M.
+    wrong: (2M,) violations of P3 eq. 15a to 15c.
+    share: (M,) |theta| as a share of C/M.
     age: (M,) the number of consecutive sets that a sample has been in; 0 outside the present one.
 
     It has the samples of the `fresh` variables that P3 eq. 6 moves. The others are kept from the

@@ -26,7 +26,9 @@ from wolfstream.solver.rows.sample_weights import Weights
 class SemiparametricDual(NamedTuple):
     """The data of P3 eq. 3, apart from the kernel.
 
-    y: (M,). Psi: (M, K). largest: (K,) C mean_i |psi_j(x_i)|, the most that |A z|_j can be.
+    y: (M,).
+    Psi: (M, K).
+    largest: (K,) C mean_i |psi_j(x_i)|, the most that |A z|_j can be.
     upper: (M,) C/M, with weights C w_i / sum w.
     """
 

@@ -29,8 +29,10 @@ _LEAST_CURVATURE = 1e-150
 class Iterate(NamedTuple):
     """The current point of a run; its arrays change in place.
 
-    theta: (M,) alpha - alpha*. residual: (M,) r = K theta + Psi beta - y.
-    equality: (K,) A z = Psi'theta. beta: (K,).
+    theta: (M,) alpha - alpha*.
+    residual: (M,) r = K theta + Psi beta - y.
+    equality: (K,) A z = Psi'theta.
+    beta: (K,).
     """
 
     theta: Float64Array
@@ -42,7 +44,8 @@ class Iterate(NamedTuple):
 class Problem(NamedTuple):
     """The dual, the rows of its kernel matrix, and arrays of which subproblems take parts.
 
-    rho: (K,), curvature: (M,), see `semiparametric.subproblem`. Psi: (K, M), C-contiguous.
+    rho: (K,), curvature: (M,), see `semiparametric.subproblem`.
+    Psi: (K, M), C-contiguous.
     """
 
     dual: SemiparametricDual

@@ -34,7 +34,8 @@ _DTYPE = np.dtype(np.float64)
 class SemiparametricSettings(NamedTuple):
     """The parameters of a problem and of its solution.
 
-    C, epsilon: those of the loss. solver: that of the subproblems.
+    C, epsilon: those of the loss.
+    solver: that of the subproblems.
     decomposition: whether subproblems of `working_set_size` samples are solved in turn, with at
         most `fresh` new ones in each (None: a fifth), or one subproblem of all samples.
     tol: the violation of the KKT conditions at which a run ends.
@@ -64,8 +65,9 @@ class SemiparametricProgress(NamedTuple):
 class SemiparametricTrace(NamedTuple):
     """The points of a run: the initial one and that after each outer iteration.
 
-    iteration: (points,) the steps so far. dual_infeasibility, equality_violation: (points,) the
-    two parts of the KKT violation. beta: (points, K).
+    iteration: (points,) the steps so far.
+    dual_infeasibility, equality_violation: (points,) the two parts of the KKT violation.
+    beta: (points, K).
     """
 
     iteration: NDArray[np.int64]
@@ -77,10 +79,12 @@ class SemiparametricTrace(NamedTuple):
 class SemiparametricSolution(NamedTuple):
     """The point at which a solver ended.
 
-    kernel: that of the settings. dual_coef: (M,) theta = alpha - alpha*. beta: (K,).
+    kernel: that of the settings.
+    dual_coef: (M,) theta = alpha - alpha*.
+    beta: (K,).
     kkt_violation: computed from these two, see `problem.Point`.
-    n_iter: the number of steps, each of a pair of samples or of one. converged: whether
-    kkt_violation <= tol; False where max_iter or `progress` ended the run.
+    n_iter: the number of steps, each of a pair of samples or of one.
+    converged: whether kkt_violation <= tol; False where max_iter or `progress` ended the run.
     """
 
     kernel: Kernel
@@ -103,10 +107,12 @@ def solve_semiparametric(
 ) -> SemiparametricSolution:
     """min 1/2 z'Qz + p'z, A z = 0, 0 <= z <= C/M (P3 eq. 3), for (M, d) rows, dense or sparse.
 
-    y: (M,) targets. Psi: (M, K), K < M, from `basis.training_matrix`.
+    y: (M,) targets.
+    Psi: (M, K), K < M, from `basis.training_matrix`.
     progress: called at the start and after each outer iteration. The run ends at the present
         point where it returns True, and without a solution where it raises.
-    trace: whether the solution keeps its trace. weight: (M,) how much each sample counts, > 0.
+    trace: whether the solution keeps its trace.
+    weight: (M,) how much each sample counts, > 0.
 
     Raises ValueError if cache_bytes holds fewer than two kernel rows, and where a working set
     has fewer samples than there are basis functions.

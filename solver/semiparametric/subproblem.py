@@ -26,7 +26,8 @@ CONVERGED, MISSING, LIMIT = 0, 1, 2
 class KernelValues(NamedTuple):
     """Rows of kernel values of the samples among themselves.
 
-    values: (slots, n). slot_of: (n,) the slot of a sample's row, -1 where it is missing.
+    values: (slots, n).
+    slot_of: (n,) the slot of a sample's row, -1 where it is missing.
     last_used: (slots,) the step that last read the row; clock: (1,) the present step.
     """
 
@@ -52,12 +53,14 @@ class Slopes(NamedTuple):
 class Subproblem(NamedTuple):
     """The n samples of a working set; solvers change theta, residual, equality and beta in place.
 
-    theta: (n,) alpha - alpha*. residual: (n,) r = h - y at the present theta and beta.
+    theta: (n,) alpha - alpha*.
+    residual: (n,) r = h - y at the present theta and beta.
     Psi: (K, n), a row for each basis function.
     curvature: (n,) k(x, x) + sum_j rho_j psi_j(x)^2, above zero.
     equality: (K,) A z, with the part of the fixed samples.
-    largest: (K,) the unit in which |A z|_j is measured. beta, rho: (K,). upper: (n,), see
-        `dual.SemiparametricDual`.
+    largest: (K,) the unit in which |A z|_j is measured.
+    beta, rho: (K,).
+    upper: (n,), see `dual.SemiparametricDual`.
     """
 
     theta: Float64Array
@@ -76,7 +79,8 @@ class Subproblem(NamedTuple):
 class Scratch(NamedTuple):
     """Reused arrays of a solver, and its state between two calls.
 
-    row, gain: (n,). inner: (1,) the present tolerance of MPD's minimisation.
+    row, gain: (n,).
+    inner: (1,) the present tolerance of MPD's minimisation.
     needed: (2,) the samples whose rows the next step needs, -1 for none.
     """
 

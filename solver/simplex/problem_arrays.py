@@ -9,7 +9,7 @@ from numpy.typing import NDArray
 from wolfstream.solver.arrays import Float64Array
 from wolfstream.solver.simplex.problem import Problem, empty_problem
 
-_OF_MEMBERS = ("alpha", "gradient", "sign", "column")
+_MEMBER_FIELDS = ("alpha", "gradient", "sign", "column")
 
 
 def problems_to_arrays(problems: Sequence[Problem]) -> dict[str, NDArray[Any]]:
@@ -17,7 +17,7 @@ def problems_to_arrays(problems: Sequence[Problem]) -> dict[str, NDArray[Any]]:
     sizes = [int(problem.size[0]) for problem in problems]
     members = {
         field: np.concatenate([getattr(p, field)[:n] for p, n in zip(problems, sizes, strict=True)])
-        for field in _OF_MEMBERS
+        for field in _MEMBER_FIELDS
     }
     return {
         "sizes": np.array(sizes, np.int64),
@@ -31,16 +31,18 @@ def problems_to_arrays(problems: Sequence[Problem]) -> dict[str, NDArray[Any]]:
 def problems_from_arrays(
     arrays: Mapping[str, NDArray[Any]], kernel_diagonal: Float64Array, inverse_weight: Float64Array
 ) -> list[Problem]:
-    """Return the problems that `problems_to_arrays` described.
+    """Return the problems of saved arrays.
 
-    kernel_diagonal, inverse_weight: (slots,) k(x, x) and 1 / weight of each stored sample.
+    arrays: of `problems_to_arrays`.
+    kernel_diagonal: (slots,) k(x, x) of each stored sample.
+    inverse_weight: (slots,) 1 / weight of each stored sample.
     """
     problems = []
     indefinite = arrays["indefinite"]
     ends = np.cumsum(arrays["sizes"])
     for i, (size, end) in enumerate(zip(arrays["sizes"].tolist(), ends.tolist(), strict=True)):
         problem = empty_problem(max(1, size))
-        for field in _OF_MEMBERS:
+        for field in _MEMBER_FIELDS:
             getattr(problem, field)[:size] = arrays[field][end - size : end]
         problem.diagonal[:size] = kernel_diagonal[problem.column[:size]] + 1.0
         problem.inverse_weight[:size] = inverse_weight[problem.column[:size]]

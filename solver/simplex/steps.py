@@ -99,7 +99,8 @@ def swap(
 def move_weight(problem: Problem, best: int, worst: int, diagonal: float, across: float) -> float:
     """Updates alpha and q as `swap` does; returns lambda.
 
-    diagonal: A_bb + A_ww. across: 2 A_bw, so that d'Ad = diagonal - across.
+    diagonal: A_bb + A_ww.
+    across: 2 A_bw, so that d'Ad = diagonal - across.
     """
     alpha, rise = problem.alpha, problem.gradient[best] - problem.gradient[worst]
     curvature = diagonal - across

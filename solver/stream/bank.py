@@ -401,7 +401,7 @@ class BankLearner:
         return other.state()
 
     def blank_bytes(self, columns: int | None, texts: int, classes: int, rows: int) -> int:
-        """Return the most bytes that such a bank has after `rows` rows; arguments as of `blank`."""
+        """Return the most bytes that such a bank has after `rows` rows; arguments as in `blank`."""
         shape = columns, texts, classes
         if self._blank is None or self._blank.shape != shape:
             other = self._fresh(columns, texts)

@@ -63,8 +63,8 @@ class _Work(NamedTuple):
     phi: Float64Array  # (D,)
     scores: Float64Array  # (E, K)
     search: Search
-    p: Float64Array  # (E + S, K) as of `combine_row`
-    speaks: NDArray[np.bool_]  # (E + S,) as of `combine_row`
+    p: Float64Array  # (E + S, K) see `combine_row`
+    speaks: NDArray[np.bool_]  # (E + S,) see `combine_row`
 
 
 class Chain:

@@ -32,7 +32,7 @@ class WeightedAnswers:
     weight: (n, K) weights of the classes when each row was predicted, or (K,).
     bare: the answers without weights.
     probability: (n, K) without weights.
-    prediction, decision: as of `ClassAnswers`, by weighted probabilities.
+    prediction, decision: see `ClassAnswers`, by weighted probabilities.
     """
 
     def __init__(self, answers: ClassAnswers | TemporalAnswers, weight: Float64Array) -> None:
@@ -56,7 +56,7 @@ class WeightedAnswers:
 class ClassWeights:
     """The weights of the classes so far.
 
-    class_weight: as of `ClassWeight`; labels may be added to it before they are met.
+    class_weight: see `ClassWeight`; labels may be added to it before they are met.
     """
 
     def __init__(self, class_weight: ClassWeight) -> None:

@@ -203,7 +203,7 @@ def past_votes(
 ) -> Float64Array:
     """Return the values (n,) of trees that see the targets before, as targets come.
 
-    raw, base: as of `value_votes`.
+    raw, base: see `value_votes`.
     before: (n, COLUMNS) of `targets_before`.
     """
     assert forests.past is not None

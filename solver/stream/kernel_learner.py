@@ -38,8 +38,8 @@ class SetFigures(NamedTuple):
     view: SetLearnerView
     members: WorkingSetView
     summary: Summary
-    past_nbytes: int  # as of `KernelLearner`
-    search_work_per_sample: int  # as of `AutoWidths`; 0 without a search
+    past_nbytes: int  # see `KernelLearner`
+    search_work_per_sample: int  # see `AutoWidths`; 0 without a search
 
 
 class KernelLearner(Generic[L]):
@@ -48,7 +48,7 @@ class KernelLearner(Generic[L]):
     kernel: with the gamma to begin with.
     build: returns a learner for a kernel that has learned nothing.
     auto: whether gamma is chosen from the first samples.
-    largest_product: as of `kernels.bandwidth.gamma_from_rows`.
+    largest_product: see `kernels.bandwidth.gamma_from_rows`.
     horizon: of a working set with an rbf kernel, in samples (`working_set.auto_widths`), which also
         chooses an "auto" gamma; only for dense rows of at most 2,048 numbers.
     gamma: the chosen gamma so far; None if gamma is given.

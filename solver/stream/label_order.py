@@ -68,7 +68,7 @@ class LabelOrder:
     def marked_singly(self, past: PastView | None, seen: HeadRows) -> list[bool]:
         """Return for each row whether `marked` would mark it, if rows are predicted one by one.
 
-        past: as of `marked`.
+        past: see `marked`.
         seen: at most KEPT rows.
         """
         if past is None:

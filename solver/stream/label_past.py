@@ -68,7 +68,7 @@ class PastView(NamedTuple):
         return TemporalAnswers(answers, False, confidence=self.alone)
 
     def answer(self, answers: Any, votes: Float64Array | None = None) -> Any:
-        """Return predictions with the labels before rows; arguments as of `temporal_answers`."""
+        """Return predictions with the labels before rows; arguments as in `temporal_answers`."""
         if isinstance(self.past, ClassPastView):
             return self.past.answer(answers)
         return self.past.answer(answers, answers.prediction if votes is None else votes)
@@ -88,7 +88,7 @@ class LabelPast:
     """Learns what the labels before a row tell about it, for one bank.
 
     regression: whether labels are numbers.
-    always: as of `PastView`.
+    always: see `PastView`.
     classes: number of classes so far; 0 in regression.
     past: None once there are too many classes.
     losses: of the prediction without the labels before, the other experts, and the stackers.

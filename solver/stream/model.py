@@ -123,10 +123,10 @@ class StreamModel:
     task: "classification" or "regression".
     head: the name of the head of the papers.
     preparing: how rows are prepared.
-    temporal, class_weight: as of `BankLearner`.
+    temporal, class_weight: see `BankLearner`.
     seed: of all randomness.
     set_parameters: of the working set.
-    pins: as of `BankLearner`.
+    pins: see `BankLearner`.
     order: of predictions and labels in this process.
     """
 

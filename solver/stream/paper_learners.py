@@ -36,7 +36,7 @@ def new_working_set(
 ) -> WorkingSet:
     """Return a working set that has learned nothing.
 
-    class_weight, largest_weight: as of `WorkingSet`.
+    class_weight, largest_weight: see `WorkingSet`.
     """
     return WorkingSet(
         kernel,
@@ -58,7 +58,7 @@ def new_asset(
     seed: int,
     class_weight: Sequence[float] = (),
 ) -> Asset:
-    """Return an ASSET learner that has learned nothing; class_weight: as of `Asset`."""
+    """Return an ASSET learner that has learned nothing; class_weight: see `Asset`."""
     return Asset(kernel, task=task, seed=seed, class_weight=class_weight, **parameters._asdict())
 
 
@@ -125,7 +125,7 @@ class AssetLearnerView(NamedTuple):
     """An immutable view of ASSET; a `LearnerView`."""
 
     view: AssetView
-    features: int  # as of `KernelLearner`
+    features: int  # see `KernelLearner`
 
     def predict(self, X: Matrix, _: object = None) -> Answer:
         """Return ASSET's answer to finite rows.

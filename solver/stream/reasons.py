@@ -78,7 +78,7 @@ def gradient_of(
 
     head: the name of the head that predicts.
     heads: views of all heads, by name.
-    x, direction, inputs: as of `DifferentiableHead.gradient`.
+    x, direction, inputs: see `DifferentiableHead.gradient`.
     """
     gradient = heads[head].gradient(x, direction, inputs)
     total = gradient.row

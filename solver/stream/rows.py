@@ -245,7 +245,7 @@ class StreamRows:
         return HeadRows(self.names.matrix(named, len(self.names)))
 
     def prepared(self, X: Matrix, words: Float64Array | None = None) -> HeadRows:
-        """Return encoded rows to learn as heads see them; arguments as of `RowsView.prepared`."""
+        """Return encoded rows to learn as heads see them; arguments as in `RowsView.prepared`."""
         if isinstance(X, SparseRows):
             return HeadRows(X)
         if self.preparation is None:

@@ -20,13 +20,13 @@ class TemporalAnswers(NamedTuple):
 
     @property
     def prediction(self) -> NDArray[Any]:
-        """Predictions (n,), as of `votes.Answer`."""
+        """Predictions (n,), see `votes.Answer`."""
         prediction: NDArray[Any] = self.answers.prediction
         return prediction
 
     @property
     def decision(self) -> Float64Array:
-        """Decisions, as of `votes.Answer`."""
+        """Decisions, see `votes.Answer`."""
         decision: Float64Array = self.answers.decision
         return decision
 

@@ -44,7 +44,6 @@ from wolfstream.solver.stream.targets_before import (
 from wolfstream.solver.stream.tree_columns import Encoding
 from wolfstream.solver.stream.tree_mixing import (
     ClassMixing,
-    Mixing,
     ValueMixing,
     base_of,
     kinds_of_mixing,
@@ -138,7 +137,7 @@ class TreeExperts:
         self.window = Window(columns, 1 + self.past_trees if regression else 0, words)
         self.forests: Forests | None = None
         self.running: RunningFit | None = None
-        self.mixing: Mixing = new_mixing(regression=regression)
+        self.mixing: ClassMixing | ValueMixing = new_mixing(regression=regression)
         self.losses = Losses(len(self.mixing.weight))
         self._next = FIRST
         self._refits: Refits[Forests] = Refits()

@@ -1,7 +1,7 @@
 """Combines the predictions of a bank and its trees: by `combination`, or by `value_mixture`."""
 
 from collections.abc import Mapping
-from typing import Any, NamedTuple, Protocol
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -57,47 +57,8 @@ class MixedAnswers(NamedTuple):
     losses: Float64Array  # (n, experts and stackers)
 
 
-class Mixing(Protocol):
-    """Combines the predictions of a bank and its trees."""
-
-    @property
-    def weight(self) -> Float64Array:
-        """Weights (experts and stackers,), summing to 1."""
-
-    def learn(
-        self,
-        forests: Forests,
-        raw: RawRows,
-        y: NDArray[Any],
-        weight: Float64Array,
-        answers: Any,
-        met: int,
-    ) -> MixedAnswers:
-        """Predict rows, then learn their labels or targets.
-
-        forests: the trees.
-        raw: n rows before they were scaled.
-        y: (n,) class codes or targets.
-        weight: (n,) weights of the rows.
-        answers: predictions of the bank.
-        met: number of classes before the rows.
-        """
-
-    def take(self, former: Forests, forests: Forests, /) -> None:
-        """Continue with other forests."""
-
-    def answer(self, forests: Forests, raw: RawRows, answers: Any) -> Any:
-        """Return the predictions of bank and trees together; answers: of the bank alone."""
-
-    def copy(self) -> "Mixing":
-        """Return an immutable copy that predicts."""
-
-    def arrays(self) -> dict[str, NDArray[Any]]:
-        """Return a copy, as named plain arrays."""
-
-
 class ClassMixing(NamedTuple):
-    """`Mixing` in classification: the same combination as that of the bank's experts."""
+    """Combines the probabilities of a bank and its trees, as the bank combines its experts."""
 
     combination: Combination
     combiner: Combiner | None  # memory for learning; None of a copy
@@ -116,7 +77,15 @@ class ClassMixing(NamedTuple):
         answers: ClassAnswers,
         met: int,
     ) -> MixedAnswers:
-        """See `Mixing`."""
+        """Predict rows, then learn their labels.
+
+        forests: the trees.
+        raw: n rows before they were scaled.
+        y: (n,) class codes.
+        weight: (n,) weights of the rows.
+        answers: predictions of the bank.
+        met: number of classes before the rows.
+        """
         n, classes = answers.probability.shape
         known = known_classes(y, met)
         scores = np.zeros((n, EXPERTS, classes + 1))
@@ -128,10 +97,10 @@ class ClassMixing(NamedTuple):
         return MixedAnswers(ClassAnswers(probability.argmax(axis=1), probability), losses)
 
     def take(self, former: Forests, forests: Forests) -> None:
-        """See `Mixing`: probabilities have no unit."""
+        """Do nothing for other forests: probabilities have no unit."""
 
     def answer(self, forests: Forests, raw: RawRows, answers: ClassAnswers) -> ClassAnswers:
-        """See `Mixing`."""
+        """Return the predictions of bank and trees together; answers: of the bank alone."""
         scores = np.empty((len(raw.X), EXPERTS, answers.probability.shape[1]))
         awake = _write_scores(forests, raw, answers, scores)
         probability = combined(self.combination, scores, awake, scores.shape[2])
@@ -156,16 +125,16 @@ class ClassMixing(NamedTuple):
         return np.asarray(gradient - gradient.mean())
 
     def copy(self) -> "ClassMixing":
-        """See `Mixing`."""
+        """Return an immutable copy that predicts."""
         return ClassMixing(Combination(*(field.copy() for field in self.combination)), None)
 
     def arrays(self) -> dict[str, NDArray[Any]]:
-        """See `Mixing`."""
+        """Return a copy, as named plain arrays."""
         return combination_arrays("mixing", self.combination)
 
 
 class ValueMixing(NamedTuple):
-    """`Mixing` in regression."""
+    """Combines the values of a bank and its trees; methods and arguments as in `ClassMixing`."""
 
     mixture: ValueMixture
 
@@ -183,18 +152,18 @@ class ValueMixing(NamedTuple):
         answers: Float64Array,
         met: int,
     ) -> MixedAnswers:
-        """See `Mixing`."""
+        """Predict rows, then learn their targets (n,)."""
         del met
         votes = value_votes(forests, raw, answers)
         t, losses = mix(self.mixture, votes, in_units(forests.units, y), weight)
         return MixedAnswers(unscaled(forests.units, t, votes[:, 0]), losses)
 
     def take(self, former: Forests, forests: Forests) -> None:
-        """See `Mixing`."""
+        """Rescale to the unit of other forests."""
         rescale(self.mixture, former.units.unit / forests.units.unit)
 
     def answer(self, forests: Forests, raw: RawRows, answers: ValueAnswers) -> ValueAnswers:
-        """See `Mixing`."""
+        """Return the predictions of bank and trees together; answers: of the bank alone."""
         votes = value_votes(forests, raw, answers.prediction)
         t, variances = mixed(self.mixture, votes)
         deviation = forests.units.slope(t) * np.sqrt(variances)
@@ -206,11 +175,11 @@ class ValueMixing(NamedTuple):
         return float(rates[0] + rates[2])
 
     def copy(self) -> "ValueMixing":
-        """See `Mixing`."""
+        """Return an immutable copy that predicts."""
         return ValueMixing(ValueMixture(*(field.copy() for field in self.mixture)))
 
     def arrays(self) -> dict[str, NDArray[Any]]:
-        """See `Mixing`."""
+        """Return a copy, as named plain arrays."""
         return mixture_arrays("mixing", self.mixture)
 
 
@@ -224,7 +193,7 @@ def new_mixing(*, regression: bool) -> ClassMixing | ValueMixing:
 def mixing_from_arrays(
     arrays: Mapping[str, NDArray[Any]], *, regression: bool
 ) -> ClassMixing | ValueMixing:
-    """Return a copy of what `Mixing.arrays` returned."""
+    """Return the mixing of saved arrays (`arrays`)."""
     if regression:
         return ValueMixing(mixture_from_arrays("mixing", arrays))
     return _class_mixing(combination_from_arrays("mixing", arrays))

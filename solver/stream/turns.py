@@ -83,7 +83,7 @@ def inputs_of(
     """Return what a head gets with rows to predict: nothing unless it is a listener.
 
     head: its name.
-    heads, listeners, ask, seen: as of `absorb_in_turn`.
+    heads, listeners, ask, seen: see `absorb_in_turn`.
     """
     if head not in listeners:
         return NO_INPUTS

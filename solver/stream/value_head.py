@@ -52,7 +52,7 @@ L = TypeVar("L", bound=ValueLearner)
 
 
 class ValueHead(Generic[L]):
-    """A learner of targets, calibrated; arguments and attributes as of `ClassHead`."""
+    """A learner of targets, calibrated; arguments and attributes are those of `ClassHead`."""
 
     def __init__(self, learner: L, voters: Sequence[str] = ()) -> None:
         self.learner, self.voters = learner, tuple(voters)
@@ -80,7 +80,7 @@ class ValueHead(Generic[L]):
 
 
 class ValueHeadView(NamedTuple):
-    """An immutable view of a head that has learned a sample; fields as of `ClassHeadView`."""
+    """An immutable view of a head that has learned a sample; see `ClassHeadView`."""
 
     learner: LearnerView
     voters: tuple[str, ...]

@@ -111,7 +111,7 @@ def mix(
     values: (n, E) of the experts.
     target: (n,).
     weight: (n,) weights of the rows.
-    unit_of_answer: as of `learn_row`.
+    unit_of_answer: see `learn_row`.
 
     Returns the predictions (n,), and the unweighted squared errors (n, E + S).
     """

@@ -45,7 +45,7 @@ NO_INPUTS = HeadInputs({})
 
 
 class Hints(NamedTuple):
-    """What a learner gets with n rows; fields as of `HeadInputs`."""
+    """What a learner gets with n rows; fields are those of `HeadInputs`."""
 
     scores: Float64Array | None = None  # (n, voters, K), or values (n, voters); None without votes
     codes: Float64Array | None = None
@@ -66,7 +66,7 @@ NO_HINTS = Hints()
 
 
 def hints_of(scores: Float64Array | None, inputs: HeadInputs) -> Hints:
-    """Return the hints for a learner; scores: those of `inputs.votes`, as of `Hints`."""
+    """Return the hints for a learner; scores: those of `inputs.votes`, see `Hints`."""
     return Hints(scores, inputs.codes, inputs.raw, inputs.in_turn)
 
 

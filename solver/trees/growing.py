@@ -354,7 +354,7 @@ def leaf_of(
 ) -> int:
     """Return the leaf of a row.
 
-    feature, right, child: as of `Tree`.
+    feature, right, child: see `Tree`.
     bins: (d,) of the row.
     """
     q = 0

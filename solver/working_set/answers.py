@@ -45,7 +45,7 @@ class BlockTrace(NamedTuple):
     step: NDArray[np.int8]
     # How many classes were known before the first sample, and before the others.
     classes: tuple[int, int]
-    # (n,) as of `SetAnswers`.
+    # (n,) see `SetAnswers`.
     entered: NDArray[np.int64]
 
 

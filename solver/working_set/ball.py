@@ -32,7 +32,7 @@ class OnlineBall:
 
     kernel: rbf, because k(x, x) must be the same for all x.
     C: the cost of samples outside, > 0; with a smaller one more may lie outside.
-    algorithm, corrective_steps, max_size, largest_weight: as of `learner.WorkingSet`.
+    algorithm, corrective_steps, max_size, largest_weight: see `learner.WorkingSet`.
 
     Raises ValueError for another kernel.
     """

@@ -165,7 +165,7 @@ _LEAST_FOR_RUNS = 16
 class ClassPairs:
     """The problems of all pairs of the classes that are known, over one store.
 
-    kernel, store, bounds: as of the working set.
+    kernel, store, bounds: those of the working set.
     ridges: likewise; a class may get a weight until its first sample.
     """
 
@@ -249,7 +249,7 @@ class ClassPairs:
     ) -> Traces:
         """Let all problems take the samples of a block in order, after `make_room`.
 
-        away_steps, corrective_steps: as of `sfw.Rule`.
+        away_steps, corrective_steps: see `sfw.Rule`.
         """
         n, classes = len(block.codes), self.classes
         decision, margin = np.zeros((2, len(classes), n))

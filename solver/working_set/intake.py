@@ -48,7 +48,7 @@ def store_from_arrays(
 ) -> SampleStore:
     """Return the store of which `store_to_arrays` made the arrays, still without kernel values.
 
-    kernel, origin, precision, bounds: as of `SampleStore`.
+    kernel, origin, precision, bounds: see `SampleStore`.
     added: how many samples were ever stored.
     """
     exact = rows_from_arrays("rows", arrays)
@@ -179,7 +179,7 @@ class Intake:
         entered: (n,) the `SampleStore.entered` numbers of samples that may be stored already; None
             if no sample is.
         weighed: whether an inverse weight may differ from 1.
-        in_place: as of `BlockValues.compute`.
+        in_place: see `BlockValues.compute`.
         """
         rows = self.prepared(X, inverse_weight if weighed else None)
         values = self._values.compute(rows, self.store, in_place=in_place)

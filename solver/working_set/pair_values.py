@@ -1,9 +1,9 @@
 """The kernel values that the steps of all pairs read: one matrix for all, or one for each pair.
 
-Both have the same methods, so that only `class_pairs` knows that there are two.
+Both have the same methods, so that only `class_pairs` knows that there are two (`PairValues`).
 """
 
-from typing import Any, Protocol
+from typing import Any, TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
@@ -22,50 +22,13 @@ from wolfstream.solver.working_set.squares import PairSquares
 from wolfstream.solver.working_set.store import SampleStore
 
 
-class PairValues(Protocol):
-    """Kernel values of all problems' members."""
-
-    # Whether they are the store's.
-    shared: bool
-
-    @property
-    def nbytes(self) -> int:
-        """The bytes of kernel values outside the store."""
-
-    def reserve(self, sizes: NDArray[np.int64]) -> bool:
-        """Make room for members; returns whether the bound of memory allows it.
-
-        sizes: (P,) how many members of each problem. The problems have that room already.
-        """
-
-    def walk(
-        self,
-        pairs: PairArrays,
-        values: KernelValues,
-        block: Block,
-        rules: Rules,
-        traces: Traces,
-        scratch: Scratch,
-    ) -> None:
-        """Let all problems take the samples of a block in order."""
-
-    def refresh(self, problems: PairProblems, i: int, ridge: Ridge) -> None:
-        """Compute g and q of problem i from A and alpha."""
-
-    def evict(
-        self,
-        pairs: PairArrays,
-        classes: NDArray[np.int64],
-        ridges: Float64Array,
-        max_size: int,
-    ) -> None:
-        """Evict stored samples until the next ones fit into the bound; see `eviction.evict`."""
-
-
 class SharedValues:
     """Kernel values of all stored samples, in the store's one matrix or some of its rows.
 
     Rows that the store does not keep are computed when a step reads them.
+
+    shared: whether the values are the store's.
+    nbytes: the bytes of kernel values outside the store.
     """
 
     shared = True
@@ -87,7 +50,7 @@ class SharedValues:
         traces: Traces,
         scratch: Scratch,
     ) -> None:
-        """See `PairValues`."""
+        """Let all problems take the samples of a block in order."""
         store, progress = self._store, np.zeros(PROGRESS_SIZE, np.int64)
         if store.some_rows:
             store.fetch(likely_slots(pairs, values, block, rules))
@@ -95,7 +58,7 @@ class SharedValues:
             store.fetch(np.array([column]))
 
     def refresh(self, problems: PairProblems, i: int, ridge: Ridge) -> None:
-        """See `PairValues`."""
+        """Compute g and q of problem i from A and alpha."""
         problem = problems[i]
         n = problem.size[0]
         weighted = problem.column[:n][problem.alpha[:n] > 0.0]
@@ -108,7 +71,7 @@ class SharedValues:
         ridges: Float64Array,
         max_size: int,
     ) -> None:
-        """See `PairValues`."""
+        """Evict stored samples until the next ones fit into the bound; see `eviction.evict`."""
         evict(self._store, pairs, classes, ridges, max_size)
 
 
@@ -130,11 +93,14 @@ class OwnSquares:
 
     @property
     def nbytes(self) -> int:
-        """See `PairValues`."""
+        """The bytes of kernel values."""
         return self.squares.nbytes
 
     def reserve(self, sizes: NDArray[np.int64]) -> bool:
-        """See `PairValues`."""
+        """Make room for members; return whether the bound of memory allows it.
+
+        sizes: (P,) how many members of each problem. The problems have that room already.
+        """
         return self.squares.reserve(sizes)
 
     def compute(self, problems: PairProblems, since: int) -> bool:
@@ -150,11 +116,11 @@ class OwnSquares:
         traces: Traces,
         scratch: Scratch,
     ) -> None:
-        """See `PairValues`; the block's values are read by column."""
+        """Let all problems take the samples of a block in order; its values are read by column."""
         walk_squares(pairs, self.squares.arrays, block, rules, traces, scratch)
 
     def refresh(self, problems: PairProblems, i: int, ridge: Ridge) -> None:
-        """See `PairValues`."""
+        """Compute g and q of problem i from A and alpha."""
         problem, values = self.squares.as_block(problems[i], i)
         refresh(problem, [values], ridge)
 
@@ -165,5 +131,8 @@ class OwnSquares:
         ridges: Float64Array,
         max_size: int,
     ) -> None:
-        """See `PairValues`."""
+        """Evict stored samples until the next ones fit into the bound; see `eviction.evict`."""
         evict_from_squares(self._store, pairs, self.squares.arrays, classes, ridges, max_size)
+
+
+PairValues: TypeAlias = SharedValues | OwnSquares

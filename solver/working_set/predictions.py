@@ -35,7 +35,7 @@ class SetPredictions(NamedTuple):
     decision: Float64Array
     # (n, problems) the decisions of all pairs of classes; None where the decisions are the scores.
     pairwise: Float64Array | None
-    # (problems,) as of `WorkingSetView`.
+    # (problems,) see `WorkingSetView`.
     q: Float64Array
 
     @property
@@ -58,7 +58,7 @@ def predicted(view: WorkingSetView, X: Matrix, widest: int = WIDEST) -> SetPredi
     """Return predictions from sum_i alpha_i y_i k(x_i, x) + b of each pair of classes.
 
     X: (n, d) finite rows.
-    widest: as of `expansion_of`.
+    widest: see `expansion_of`.
 
     Raises ValueError while fewer than two classes are known, and TypeError for sparse rows where
     dense ones were learned, or dense for sparse.
@@ -88,7 +88,7 @@ def pair_decisions(view: WorkingSetView, X: Matrix, widest: int = WIDEST) -> Flo
     The decisions of a narrow dense row have the same bits alone and among other rows.
 
     X: (n, d) finite rows.
-    widest: as of `expansion_of`.
+    widest: see `expansion_of`.
 
     Raises TypeError for sparse rows where dense ones were learned, or dense for sparse.
     """
@@ -146,7 +146,7 @@ class VoteWork(NamedTuple):
 
     # (rows,) kernel values.
     values: NDArray[np.float32]
-    # As of `row_values`.
+    # See `row_values`.
     prepared: NDArray[np.float32]
     # (problems,).
     margin: Float64Array
@@ -197,7 +197,7 @@ def decide(
     """Write the decisions of a row.
 
     x: (d,).
-    values, prepared: scratch, as of `row_values`.
+    values, prepared: scratch, see `row_values`.
     out: (problems,) the decisions.
     """
     row_values(expansion.rows, x, prepared, values)

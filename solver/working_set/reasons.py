@@ -28,7 +28,7 @@ class Pulls(NamedTuple):
     """
 
     decision: float
-    # As of `WorkingSetView`, with the sign of `decision`.
+    # See `WorkingSetView`, with the sign of `decision`.
     bias: float
     # (n,) of the members that have weight.
     slot: NDArray[np.int64]

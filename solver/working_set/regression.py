@@ -23,14 +23,10 @@ from wolfstream.solver.working_set.view import WorkingSetView
 class ValueSetAnswers(NamedTuple):
     """The predictions for n samples just before each was learned, and the steps it caused."""
 
-    # (n,) targets; NaN for the first sample of the stream.
-    prediction: Float64Array
-    # (n,) as of `answers.SetAnswers`.
-    admitted: NDArray[np.bool_]
-    # (n,) the kinds of P1's own steps.
-    step: NDArray[np.int8]
-    # (n,) as of `answers.SetAnswers`.
-    entered: NDArray[np.int64]
+    prediction: Float64Array  # (n,) targets; NaN for the first sample of the stream
+    admitted: NDArray[np.bool_]  # (n,) see `answers.SetAnswers`
+    step: NDArray[np.int8]  # (n,) the kinds of P1's own steps
+    entered: NDArray[np.int64]  # (n,) see `answers.SetAnswers`
 
     @property
     def decision(self) -> Float64Array:
@@ -51,7 +47,9 @@ class RegressionSet:
     algorithm: with "sfw" P1's own step is one toward a vertex, with "msfw" it may be one away.
     corrective_steps: the most steps after P1's own one; they end once the best gains next to
         nothing.
-    max_size, gram_bytes_max, largest_weight: as of `learner.WorkingSet`.
+    max_size: see `learner.WorkingSet`.
+    gram_bytes_max: see `learner.WorkingSet`.
+    largest_weight: see `learner.WorkingSet`.
 
     Raises ValueError for a bound below two samples, and for a kernel that may be indefinite.
     """
@@ -121,7 +119,8 @@ class RegressionSet:
 
         X: (n, d) finite rows.
         y: (n,) finite float64 targets.
-        entered, weight: (n,) or None, as of `TubeSet.absorb`.
+        entered: (n,) or None; see `TubeSet.absorb`.
+        weight: (n,) or None; see `TubeSet.absorb`.
 
         Raises TypeError for sparse rows after dense ones, or dense after sparse, and ValueError for
         targets beyond 1e100.

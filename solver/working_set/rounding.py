@@ -14,8 +14,9 @@ from wolfstream.solver.simplex.problem import Problem
 def is_hidden(q: float, rounding: float, drift: float) -> bool:
     """Return whether rounding may be more than a hundredth of q.
 
-    rounding: of the kernel values in hand. drift: alpha'g + 2q, which is zero but for the rounding
-    of updates, also of those with rows that have left since.
+    rounding: of the present kernel values.
+    drift: alpha'g + 2q, which is zero but for the rounding of updates, including those with rows
+        that have left since.
     """
     bound = SHARE_OF_OBJECTIVE * abs(q)
     return rounding > bound or abs(drift) > bound

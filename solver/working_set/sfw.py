@@ -75,7 +75,7 @@ class Scratch(NamedTuple):
     total: Float64Array
     # As long as a problem can become.
     row: Float64Array
-    # As of `sweep.Members`.
+    # See `sweep.Members`.
     buffer: FloatArray
 
 

@@ -14,17 +14,12 @@ from wolfstream.solver.working_set.store import SampleStore
 class Summary(NamedTuple):
     """The numbers that are shown of a working set besides its objective."""
 
-    # The stored samples.
-    size: int
-    # Those with weight in a problem.
-    support_vectors: int
-    # Of all arrays of the set.
-    nbytes: int
-    work_per_sample: int
-    # Whether kernel values were indefinite, or rounding too large, for a certificate
-    # (`ClassPairs`).
-    indefinite: bool
-    rounded: bool
+    size: int  # stored samples
+    support_vectors: int  # stored samples with weight in a problem
+    nbytes: int  # of all arrays
+    work_per_sample: int  # multiplications
+    indefinite: bool  # kernel values were indefinite: there is no certificate
+    rounded: bool  # rounding was too large for a certificate
 
 
 def summary_of(
@@ -42,10 +37,11 @@ def summary_of(
 def work_per_sample(
     store: SampleStore, pairs: PairArrays, classes: NDArray[np.int64], corrective_steps: int
 ) -> int:
-    """Return the most multiplications for one more sample, without exponentials and refreshes.
+    """Bound the multiplications for one more sample, without exponentials and refreshes.
 
-    They are those of a kernel row; of the decisions of all pairs; and, in the pairs of the sample's
-    class, of P1's step and of the corrective steps, which read three rows of the members each.
+    They are those of a kernel row; of the decisions of all pairs; and, in the pairs of the
+    sample's class, of P1's step and of the corrective steps, which read three rows of the members
+    each.
 
     store: the stored samples.
     pairs: the P problems.

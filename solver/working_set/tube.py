@@ -101,7 +101,7 @@ _ROUNDING = 1e-9
 class TubeBlock(NamedTuple):
     """The results for n samples, (n,) each."""
 
-    # As of `tube_steps.TubeTrace`.
+    # See `tube_steps.TubeTrace`.
     value: Float64Array
     admitted: NDArray[np.bool_]
     step: NDArray[np.int8]

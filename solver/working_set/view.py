@@ -43,7 +43,7 @@ class WorkingSetView(NamedTuple):
     # where that is not known. None in a view of given weights (`expansion`).
     code: NDArray[np.int64] | None = None
     number: NDArray[np.int64] | None = None
-    # As of `learner.WorkingSet`.
+    # See `learner.WorkingSet`.
     coupled: bool = True
 
     @property
@@ -76,7 +76,7 @@ def view_of(
     store: the stored samples.
     n_classes: how many classes are known.
     pairs: the problems.
-    coupled: as of `learner.WorkingSet`.
+    coupled: see `learner.WorkingSet`.
     """
     rows, used = store.used_rows(), store.used
     count, total = len(pairs.size), int(pairs.size.sum())
@@ -148,7 +148,7 @@ def expansion(
     X: (n, d) rows.
     n_classes: how many classes there are.
     dual_coef: (problems, n) alpha_i y_i.
-    bias, q, gap: (problems,) as of `WorkingSetView`.
+    bias, q, gap: (problems,) see `WorkingSetView`.
     precision: of the kernel values.
     """
     origin = origin_of(X) if n_rows(X) else np.empty(0)

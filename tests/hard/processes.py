@@ -14,6 +14,11 @@ def resident_bytes(server: CommandProcess) -> int:
     return _status(server, "VmRSS") << 10
 
 
+def most_resident_bytes(server: CommandProcess) -> int:
+    """The most memory that the process has had."""
+    return _status(server, "VmHWM") << 10
+
+
 def limit_memory(server: CommandProcess, n_bytes: int) -> None:
     """Limit the process to this many bytes more than it has now."""
     assert server.process is not None

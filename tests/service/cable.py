@@ -3,7 +3,7 @@
 import asyncio
 import contextlib
 import threading
-from collections.abc import Coroutine, Sequence
+from collections.abc import Coroutine, Iterator, Sequence
 from typing import Any, TypeVar
 
 T = TypeVar("T")
@@ -57,10 +57,10 @@ class Cable:
 
     async def _listen(self, target: int) -> int:
         async def carry(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
-            with contextlib.closing(writer), contextlib.suppress(OSError):
+            with contextlib.suppress(OSError), _closed(writer):
                 await self._there.wait()
                 back, there = await asyncio.open_connection("127.0.0.1", target)
-                with contextlib.closing(there):
+                with _closed(there):
                     await _until_one_ends(
                         self._pump(reader, there, self._there),
                         self._pump(back, writer, self._back),
@@ -83,10 +83,24 @@ class Cable:
     async def _end(self) -> None:
         for server in self._servers:
             server.close()
+        # A connection that is being accepted has no owner yet who would close it.
+        await asyncio.sleep(0.05)
         tasks = asyncio.all_tasks() - {asyncio.current_task()}
         for task in tasks:
             task.cancel()
         await asyncio.gather(*tasks, return_exceptions=True)
+
+
+@contextlib.contextmanager
+def _closed(writer: asyncio.StreamWriter) -> Iterator[None]:
+    """Close a connection in the end; after an exception nothing more is sent."""
+    try:
+        yield
+    except BaseException:
+        writer.transport.abort()  # `close` waits for clients that do not read
+        raise
+    finally:
+        writer.close()
 
 
 async def _until_one_ends(*directions: Coroutine[Any, Any, None]) -> None:

@@ -155,7 +155,7 @@ def state_of(name: str) -> State:
         rows = rows_between(samples.X, 0, 3)
         answers = [0.5] * 3 if spec.task == "regression" else plain_y(samples)[:3]
         predicted = PredictedRows(0, FAR_AHEAD, ["a", "b", 3], rows_record(rows), answers, 150, "e")
-        learner.remember(predicted, to_prediction_record(predicted))
+        learner.add_waiting_rows(predicted, to_prediction_record(predicted))
     return State(*learner.state())
 
 

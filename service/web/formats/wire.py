@@ -15,6 +15,7 @@ from wolfstream.service.calls.values import Problem
 from wolfstream.service.errors import (
     InvalidSamples,
     Refusal,
+    TooLarge,
     Unavailable,
     Unreadable,
     UnsupportedFormat,
@@ -127,6 +128,9 @@ def _decode_json(body: bytes, bounds: Bounds) -> Any:
     return decoded
 
 
+_TOO_LONG_MAP = re.compile(r"(\d+) exceeds max_map_len")
+
+
 def _decode_msgpack(body: bytes, bounds: Bounds) -> Any:
     try:
         # Maps must only have texts as keys: the names of fields.
@@ -144,9 +148,14 @@ def _decode_msgpack(body: bytes, bounds: Bounds) -> Any:
             # The decoder allocates memory for the declared length of an array. `Counter` refuses
             # arrays between the bound and this limit.
             max_array_len=2 * bounds.values,
-            max_map_len=bounds.values,
+            # An object is built at once, while nothing else runs: a row's names, at most.
+            max_map_len=2 * bounds.columns,
         )
     except (ValueError, msgpack.UnpackException, RecursionError) as error:
+        declared = _TOO_LONG_MAP.match(str(error))
+        if declared is not None and 2 * int(declared[1]) < len(body):  # or it ends too early
+            most = 2 * bounds.columns
+            raise TooLarge(f"an object may have at most {most} names; send less of it") from None
         raise Unreadable(f"the body is not MessagePack: {error or type(error).__name__}") from None
 
 

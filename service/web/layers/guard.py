@@ -24,7 +24,7 @@ from starlette.types import Scope as AsgiScope
 
 from wolfstream.service.access.key_ring import Grant, KeyRing, Need
 from wolfstream.service.access.scopes import Scope
-from wolfstream.service.calls.lookup import LONGEST_REMEMBERED, Target, target
+from wolfstream.service.calls.lookup import LONGEST_CACHED, Target, target
 from wolfstream.service.calls.table import INFERENCE, WEBSOCKET
 from wolfstream.service.errors import Refusal, TooManyConnections
 from wolfstream.service.web.formats.paths import is_public
@@ -50,7 +50,7 @@ class Guard:
     async def __call__(self, scope: AsgiScope, receive: Receive, send: Send) -> None:
         """Pass a request on, or refuse it."""
         path = scope["path"]
-        need_of = _cached_need if len(path) <= LONGEST_REMEMBERED else _need
+        need_of = _cached_need if len(path) <= LONGEST_CACHED else _need
         need = need_of(path, scope.get("method", WEBSOCKET))
         if need is not None:
             try:

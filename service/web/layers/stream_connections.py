@@ -11,6 +11,7 @@ which the application does not see, is limited.
 """
 
 from collections.abc import Callable
+from http import HTTPStatus
 from typing import Any
 
 from uvicorn.protocols.utils import ClientDisconnected
@@ -208,9 +209,28 @@ class BoundedStream(WebSocketsSansIOProtocol):
             self.end(CloseCode.POLICY_VIOLATION, "a message took too long to arrive")
 
     def end(self, code: int, reason: str) -> None:
-        """Close with a code, and tell the application."""
-        self.conn.fail(code, reason)
+        """Close with a code, and tell the application; a handshake is answered with a status."""
+        if self.handshake_complete:
+            self.conn.fail(code, reason)
+        elif not self.conn.eof_sent:
+            retries = code == CloseCode.TRY_AGAIN_LATER
+            status = HTTPStatus.SERVICE_UNAVAILABLE if retries else HTTPStatus.BAD_REQUEST
+            response = self.conn.reject(status, reason)
+            if retries:
+                response.headers["Retry-After"] = "1"
+            self.conn.send_response(response)
         self.handle_parser_exception()
+
+    def handle_parser_exception(self) -> None:
+        """Close after an error, and tell the application, also before the stream is open."""
+        if self.handshake_complete:
+            super().handle_parser_exception()
+            return
+        # What the application still sends ends it, and is no error.
+        self.close_sent = self.handshake_complete = True
+        self.queue.put_nowait({"type": "websocket.disconnect", "code": CloseCode.ABNORMAL_CLOSURE})
+        self.transport.write(b"".join(self.conn.data_to_send()))
+        self.transport.close()
 
     def _incomplete_bytes(self) -> int:
         return self._fragment_bytes + len(self.conn.reader.buffer)

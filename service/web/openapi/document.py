@@ -191,7 +191,7 @@ def described_route(call: Call, description: str | None) -> APIRoute:
         extra["requestBody"] = {"required": required, "content": request_content(call.takes)}
     return APIRoute(
         call.path,
-        _signed(call),
+        _with_signature(call),
         methods=[call.method],
         name=call.name,
         operation_id=call.name,
@@ -204,7 +204,7 @@ def described_route(call: Call, description: str | None) -> APIRoute:
     )
 
 
-def _signed(call: Call) -> Callable[..., Any]:
+def _with_signature(call: Call) -> Callable[..., Any]:
     """Return a function whose signature has the parameters and the body of a call."""
 
     def endpoint() -> None:

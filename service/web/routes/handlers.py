@@ -11,7 +11,7 @@ from typing import Any
 
 from wolfstream.service.access.key_ring import Grant
 from wolfstream.service.diagnostics import tracing
-from wolfstream.service.engine.queue_items import Answer
+from wolfstream.service.engine.queue_items import Response
 from wolfstream.service.engine.serving import PredictingEngine, ServingEngine
 from wolfstream.service.errors import (
     Invalid,
@@ -53,9 +53,9 @@ def learn(
     call: LearningCall,
     samples: Samples,
     key: bytes | None = None,
-    durable: "asyncio.Future[Answer] | None" = None,
+    durable: "asyncio.Future[Response] | None" = None,
     expected: tuple[Revision, ...] = (),
-) -> "asyncio.Future[Answer]":
+) -> "asyncio.Future[Response]":
     """Queue checked samples; return a future of the answer.
 
     Samples are learned in the order of the calls.
@@ -161,7 +161,7 @@ def label(
     model: Model,
     labels: LateLabels,
     expected: tuple[Revision, ...] = (),
-) -> "asyncio.Future[Answer]":
+) -> "asyncio.Future[Response]":
     """Queue labels of predicted rows; return a future of the answer.
 
     The rows are learned like those of a learning call for the head that predicted them, in the

@@ -1,5 +1,6 @@
 """The endpoints of models: they are listed, described, created, deleted, rolled back, promoted."""
 
+from collections.abc import Callable
 from typing import Any, cast
 
 from fastapi import Request, Response
@@ -68,7 +69,13 @@ def history_endpoints(engine: Engine) -> Endpoints:
         """
         data = await read_body(request, _BODY_BYTES)
         body_format = format_of_body(request.headers.get("content-type"))
-        sequence = _read_rollback(body_format.decode(data, _BOUNDS))
+        sequence = _read_field(
+            body_format.decode(data, _BOUNDS),
+            "sequence",
+            lambda value: type(value) is int and value >= 0,
+            "must be a whole number, zero or more",
+            'the body of a rollback is {"sequence": N}, of a snapshot',
+        )
         expected = read_if_match(request.headers.getlist("if-match"))
         rolled_back = await engine.orders.roll_back(engine.model(name), sequence, expected)
         return respond(request, body_format, rolled_back)
@@ -76,21 +83,27 @@ def history_endpoints(engine: Engine) -> Endpoints:
     return by_name(list_snapshots, take_snapshot, roll_back_model)
 
 
-def _read_rollback(given: Any) -> int:
-    """Return the sequence to go back to. Raises Invalid."""
+def _read_field(body: Any, name: str, is_valid: Callable[[Any], bool], must: str, form: str) -> Any:
+    """Return the only field of a body. Raises Invalid.
+
+    Args:
+        body: plain data.
+        name: of the field.
+        is_valid: returns whether a value can be used.
+        must: says what the value must be.
+        form: says what the body is.
+    """
     faults: list[SampleError] = []
-    fields = given if isinstance(given, dict) else {}
-    sequence = fields.get("sequence")
-    if fields is not given:
+    fields = body if isinstance(body, dict) else {}
+    if fields is not body:
         faults.append({"pointer": "", "detail": "must be an object"})
-    elif type(sequence) is not int or sequence < 0:
-        faults.append({"pointer": "/sequence", "detail": "must be a whole number, zero or more"})
-    unknown = [name for name in fields if name != "sequence"]
-    faults += [{"pointer": pointer_to(name), "detail": "unknown field"} for name in unknown]
+    elif not is_valid(fields.get(name)):
+        faults.append({"pointer": pointer_to(name), "detail": must})
+    unknown = [field for field in fields if field != name]
+    faults += [{"pointer": pointer_to(field), "detail": "unknown field"} for field in unknown]
     if faults:
-        raise Invalid('the body of a rollback is {"sequence": N}, of a snapshot', faults)
-    assert isinstance(sequence, int)
-    return sequence
+        raise Invalid(form, faults)
+    return fields[name]
 
 
 def challenger_endpoints(engine: Engine) -> Endpoints:
@@ -104,8 +117,9 @@ def challenger_endpoints(engine: Engine) -> Endpoints:
         """
         champion, prefix = engine.model(name), request.state.grant.prefix
         await engine.challengers.lead(champion)
-        seen = [m for m in engine.challengers.following(champion) if m.name.startswith(prefix)]
-        return respond(request, JSON, scoreboard(champion, seen))
+        followers = engine.challengers.following(champion)
+        visible = [model for model in followers if model.name.startswith(prefix)]
+        return respond(request, JSON, scoreboard(champion, visible))
 
     async def promote_model(request: Request, name: str) -> Response:
         """Exchange spec and state of a model and its challenger; 200 means that it is on disk.
@@ -117,33 +131,22 @@ def challenger_endpoints(engine: Engine) -> Endpoints:
         """
         data = await read_body(request, _BODY_BYTES)
         body_format = format_of_body(request.headers.get("content-type"))
-        challenger = _read_promotion(body_format.decode(data, _BOUNDS))
+        challenger = _read_field(
+            body_format.decode(data, _BOUNDS),
+            "model",
+            lambda value: isinstance(value, str),
+            "must name a challenger",
+            'the body of a promotion is {"model": NAME}, of a challenger',
+        )
         expected = read_if_match(request.headers.getlist("if-match"))
         request.state.grant.check_model(challenger)
         champion = engine.model(name)
         await engine.challengers.lead(champion)
-        below = await engine.challengers.named(champion, challenger)
-        promoted = await engine.orders.promote(champion, below, expected)
+        named = await engine.challengers.named(champion, challenger)
+        promoted = await engine.orders.promote(champion, named, expected)
         return respond(request, body_format, promoted)
 
     return by_name(list_challengers, promote_model)
-
-
-def _read_promotion(given: Any) -> str:
-    """Return the name of the challenger. Raises Invalid."""
-    faults: list[SampleError] = []
-    fields = given if isinstance(given, dict) else {}
-    name = fields.get("model")
-    if fields is not given:
-        faults.append({"pointer": "", "detail": "must be an object"})
-    elif not isinstance(name, str):
-        faults.append({"pointer": "/model", "detail": "must name a challenger"})
-    unknown = [field for field in fields if field != "model"]
-    faults += [{"pointer": pointer_to(field), "detail": "unknown field"} for field in unknown]
-    if faults:
-        raise Invalid('the body of a promotion is {"model": NAME}, of a challenger', faults)
-    assert isinstance(name, str)
-    return name
 
 
 def model_endpoints(engine: Engine, settings: Settings) -> Endpoints:

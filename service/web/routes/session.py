@@ -22,7 +22,7 @@ from wolfstream.service.access.key_ring import Grant
 from wolfstream.service.calls.samples import BODIES
 from wolfstream.service.calls.table import CALLS, Call
 from wolfstream.service.engine.idempotency import frame_key
-from wolfstream.service.engine.queue_items import Answer
+from wolfstream.service.engine.queue_items import Response
 from wolfstream.service.engine.serving import ServingEngine
 from wolfstream.service.errors import (
     Invalid,
@@ -355,7 +355,7 @@ class Session:
         answer = handlers.label(self._engine, self.grant, model, labels, expected)
         answer.add_done_callback(lambda done: self._learned(frame.id, done))
 
-    def _learned(self, frame_id: FrameId, done: "asyncio.Future[Answer]") -> None:
+    def _learned(self, frame_id: FrameId, done: "asyncio.Future[Response]") -> None:
         error = done.exception()
         if isinstance(error, Refusal):
             self._keep_order(frame_id, error)

@@ -2,7 +2,7 @@
 
 import pytest
 
-from wolfstream.service.calls.lookup import LONGEST_REMEMBERED, target
+from wolfstream.service.calls.lookup import LONGEST_CACHED, target
 from wolfstream.service.calls.table import CALLS, WEBSOCKET
 
 
@@ -48,7 +48,7 @@ def test_a_model_may_be_named_like_a_call(name: str):
 
 
 def test_a_long_path():
-    name = "m" * LONGEST_REMEMBERED
+    name = "m" * LONGEST_CACHED
     call = target(f"/v1/models/{name}/predict", "POST").call
     assert call is not None
     assert call.name == "predict"

@@ -451,7 +451,7 @@ class TestScore:
             unanswered = 0
             times: list[float] = []
 
-            def send(self, *_: Any) -> int:
+            def send_batch(self, *_: Any) -> int:
                 self.times.append(time.monotonic())
                 return len(self.times)
 

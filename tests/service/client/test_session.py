@@ -85,7 +85,7 @@ class InMemory:
 
 
 def sent(session: Session, server: InMemory, k: int) -> int:
-    return run(session.learn(one_batch(np.zeros(1), k), "samples"), server)
+    return run(session.send_batch(one_batch(np.zeros(1), k), "samples"), server)
 
 
 faults = st.lists(st.sampled_from(["", "", "lost before", "lost", "busy", "garbage"]), max_size=30)
@@ -102,9 +102,9 @@ def test_each_frame_is_learned_once_and_answered_in_order(
     for k in range(12):
         assert sent(session, server, k) == k + 1
         while session.unanswered > unread:
-            received.append(run(session.receive(), server))
+            received.append(run(session.next_response(), server))
     while session.unanswered:
-        received.append(run(session.receive(), server))
+        received.append(run(session.next_response(), server))
     assert server.model.learned == list(range(12))
     assert [ticket for ticket, _ in received] == list(range(1, 13))
     assert [answer["results"]["prediction"] for _, answer in received] == [[k] for k in range(12)]
@@ -139,10 +139,10 @@ def test_a_server_that_does_not_keep_the_order_is_found_out() -> None:
     for k in range(3):
         sent(session, server, k)
     with pytest.raises(Refused, match="503") as caught:
-        run(session.receive(), server)
+        run(session.next_response(), server)
     assert caught.value.ticket == 1
     assert caught.value.__notes__ == ["a later request was learned first, so the order is lost"]
-    assert [run(session.receive(), server)[0] for _ in range(2)] == [2, 3]
+    assert [run(session.next_response(), server)[0] for _ in range(2)] == [2, 3]
     assert server.model.learned == [1, 2]
 
 
@@ -153,7 +153,7 @@ def test_no_room_for_longer_than_patience() -> None:
         sent(session, server, k)
     for ticket in (1, 2, 3):
         with pytest.raises(Refused, match="503") as caught:
-            run(session.receive(), server)
+            run(session.next_response(), server)
         assert caught.value.ticket == ticket
     server.model.faults.clear()
     assert sent(session, server, 3) == 4
@@ -163,9 +163,9 @@ def test_samples_on_their_way_are_bounded_too() -> None:
     server = InMemory(PretendModel(), window=100)
     session = Session("p", 1, Retry(60))
     for k in range(10):
-        run(session.learn(one_batch(np.zeros((3000, 1)), [k] * 3000), "asset"), server)
+        run(session.send_batch(one_batch(np.zeros((3000, 1)), [k] * 3000), "asset"), server)
     assert server.most == 2
-    run(session.learn(one_batch(np.zeros((9000, 1)), [99] * 9000), "asset"), server)
+    run(session.send_batch(one_batch(np.zeros((9000, 1)), [99] * 9000), "asset"), server)
     run(session.flush(), server)
     assert server.model.learned == sorted([*range(10)] * 3000) + [99] * 9000
 
@@ -202,9 +202,9 @@ def test_an_error_without_an_id_ends_all_that_is_on_its_way() -> None:
         sent(session, replies, k)  # type: ignore[arg-type]
     for _ in range(2):
         with pytest.raises(AnswerLost, match="could not read one of 2 messages: 400 Unreadable"):
-            run(session.receive(), replies)
+            run(session.next_response(), replies)
     sent(session, replies, 2)  # type: ignore[arg-type]
-    assert run(session.receive(), replies)[0] == 3
+    assert run(session.next_response(), replies)[0] == 3
     assert replies.connections == 2
 
 
@@ -212,9 +212,9 @@ def test_answers_to_nobody_are_passed_over() -> None:
     replies = Replies(answer(7), answer("1"), answer(None), answer([]), {}, answer(1), answer(1))
     session = Session("p", 1, Retry(60))
     sent(session, replies, 0)  # type: ignore[arg-type]
-    assert run(session.receive(), replies) == (1, answer(1))
+    assert run(session.next_response(), replies) == (1, answer(1))
     with pytest.raises(ClientError, match="every response has been received"):
-        run(session.receive(), replies)
+        run(session.next_response(), replies)
 
 
 def test_a_message_that_is_too_big_is_not_sent_again() -> None:
@@ -222,7 +222,7 @@ def test_a_message_that_is_too_big_is_not_sent_again() -> None:
     session = Session("p", 1, Retry(60))
     sent(session, replies, 0)  # type: ignore[arg-type]
     with pytest.raises(TooLargeMessage):
-        run(session.receive(), replies)
+        run(session.next_response(), replies)
     assert replies.connections == 1
 
 

@@ -10,7 +10,6 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from tests.service.faults import PretendModel
-from wolfstream.service.client.calls import Calls
 from wolfstream.service.client.errors import (
     AnswerLost,
     ClientError,
@@ -20,6 +19,7 @@ from wolfstream.service.client.errors import (
     Unsuitable,
     may_pass,
 )
+from wolfstream.service.client.model_calls import ModelCalls
 from wolfstream.service.client.sample_calls import SampleCalls
 from wolfstream.service.client.steps import Backoff, Effect, Pause, Reply, Request, Retry, run
 from wolfstream.service.client.wire import MSGPACK, decode_reply, tls_context
@@ -171,7 +171,9 @@ class TestCalls:
         y = list(range(samples))
         X: Any = np.zeros((samples, 1))
         result = run(
-            SampleCalls(Retry(60)).learn("m", iter(X) if iterated else X, y, "samples", batch, "k"),
+            SampleCalls(Retry(60)).learn(
+                "m", iter(X) if iterated else X, y, batch=batch, idempotency_key="k"
+            ),
             server,
         )
         assert server.model.learned == y
@@ -179,7 +181,7 @@ class TestCalls:
         assert result.predictions.tolist() == y
         assert all(len(msgpack.unpackb(r.body or b"")["y"]) <= batch for r in server.asked)
         before = len(server.model.keys)
-        again = run(SampleCalls(Retry(60)).learn("m", X, y, "samples", batch, "other"), server)
+        again = run(SampleCalls(Retry(60)).learn("m", X, y, batch=batch), server)
         assert again.sequence == 2 * samples
         assert not set(server.model.keys[before:]) & set(server.model.keys[:before])
 
@@ -187,9 +189,7 @@ class TestCalls:
         server = InMemory(PretendModel(["", "lost"]))
         with pytest.raises(AnswerLost) as caught:
             run(
-                SampleCalls(Retry(0)).learn(
-                    "m", np.zeros((4, 1)), [0, 1, 2, 3], "samples", 2, None
-                ),
+                SampleCalls(Retry(0)).learn("m", np.zeros((4, 1)), [0, 1, 2, 3], batch=2),
                 server,
             )
         assert (caught.value.acknowledged, server.slept) == (2, 0.0)
@@ -200,7 +200,12 @@ class TestCalls:
         with pytest.raises(ValueError, match="zip") as caught:
             run(
                 SampleCalls(Retry(60)).learn(
-                    "m", iter(np.zeros((9, 1))), iter([0, 1]), "asset", 1, "k"
+                    "m",
+                    iter(np.zeros((9, 1))),
+                    iter([0, 1]),
+                    head="asset",
+                    batch=1,
+                    idempotency_key="k",
                 ),
                 server,
             )
@@ -214,7 +219,7 @@ class TestCalls:
             raise AnswerLost
 
         with pytest.raises(AnswerLost):
-            run(Calls(Retry(60)).rollback("m", 5), lose)
+            run(ModelCalls(Retry(60)).rollback("m", 5), lose)
         assert len(asked) == 1
 
     def test_a_second_attempt_to_delete_may_find_nothing(self):
@@ -228,10 +233,10 @@ class TestCalls:
                 raise response
             return response
 
-        run(Calls(Retry(60)).delete("m"), answer)
+        run(ModelCalls(Retry(60)).delete("m"), answer)
         replies.append(reply(404, {}, "application/problem+json"))
         with pytest.raises(Refused, match="404"):
-            run(Calls(Retry(60)).delete("m"), answer)
+            run(ModelCalls(Retry(60)).delete("m"), answer)
 
     def test_a_job_that_goes_on_is_said_to(self):
         job = {"job": "a", "status": "running", "error": None}
@@ -240,7 +245,7 @@ class TestCalls:
             return None if isinstance(effect, Pause) else reply(202, job)
 
         with pytest.raises(NotDone, match="still running") as caught:
-            run(Calls(Retry(60)).refit("m", 1.0), answer)
+            run(ModelCalls(Retry(60)).refit("m", wait_seconds=1.0), answer)
         assert caught.value.job == job
 
     def test_predictions_of_a_model_that_meets_a_class_are_asked_for_anew(self):
@@ -259,6 +264,6 @@ class TestCalls:
             response = {"sequence": 9 - n, "head": "asset", "classes": known}
             return reply(data={**response, "prediction": ["a"] * n, "decision": decision})
 
-        said = run(SampleCalls(Retry(60)).predict("m", np.zeros((5, 2)), None, None), answer)
+        said = run(SampleCalls(Retry(60)).predict("m", np.zeros((5, 2))), answer)
         assert sizes == [5, 3, 2, 3, 2]
         assert (said.decisions.shape, said.sequence) == ((5, 3), 6)

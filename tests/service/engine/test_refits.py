@@ -1,7 +1,9 @@
 """Jobs, without a server: one at a time, one a model, bounded, and ended when they are to end."""
 
 import asyncio
+import gc
 import threading
+import weakref
 from collections.abc import Awaitable, Callable, Iterator
 from typing import Any
 
@@ -162,6 +164,29 @@ def test_as_many_as_may_wait_do(solver: Solver) -> None:
         await ended(world.refits.start(refused))
 
     run(scenario, waiting=2)
+
+
+def test_a_failed_job_keeps_no_window(solver: Solver) -> None:
+    rows = list[weakref.ref[Any]]()
+
+    async def scenario(world: World) -> None:
+        async def take(model: Model) -> Window:
+            window = await world.take(model)
+            rows.append(weakref.ref(window.X))
+            return window
+
+        world.refits._take = take
+        solver.failure = RefitFailed("too few samples")
+        solver.free.set()
+        job = world.refits.start(a_model())
+        await ended(job)
+        solver.failure = None
+        assert job.error is not None
+        await until(lambda: not world.refits._tasks)
+        gc.collect()
+        assert [ref() for ref in rows] == [None]
+
+    run(scenario)
 
 
 @pytest.mark.parametrize("failure", [RefitFailed("too few samples"), ZeroDivisionError("oh")])

@@ -19,8 +19,8 @@ def predicted(pending: PendingRows, time: int, *ids: str) -> None:
     """Rows that are predicted to be dry."""
     rows = rows_record(np.zeros((len(ids), 1)))
     said = ["dry"] * len(ids)
-    request = PredictedRows(pending.remembered, time, list(ids), rows, said, 0, "epoch")
-    pending.remember(request, to_prediction_record(request))
+    request = PredictedRows(pending.received, time, list(ids), rows, said, 0, "epoch")
+    pending.add(request, to_prediction_record(request))
 
 
 def told(pending: PendingRows, time: int) -> list[tuple[object, ...]]:

@@ -33,6 +33,12 @@ HOSTILE: dict[str, tuple[str, bytes]] = {
     "lists": ("application/vnd.msgpack", packed(0xDD, b"\x90" * 4 * MEGABYTE)),
     "integers": ("application/vnd.msgpack", packed(0xDD, b"\x01" * 5 * MEGABYTE)),
     "extensions": ("application/vnd.msgpack", packed(0xDD, b"\xd4\x01\x00" * MEGABYTE)),
+    "names": (
+        "application/vnd.msgpack",
+        b"\xdf"
+        + MEGABYTE.to_bytes(4, "big")
+        + b"".join(b"\xa5%05x\x01" % i for i in range(MEGABYTE)),
+    ),
     "empty lines": ("application/x-ndjson", b"\n" * 4 * MEGABYTE),
     "lines of objects": ("application/x-ndjson", b"{}\n" * MEGABYTE),
     "rows": ("text/csv", b"1,1\n" * MEGABYTE),
@@ -54,6 +60,14 @@ def test_a_hostile_body_is_refused_before_it_is_built(name: str):
     finally:
         tracemalloc.stop()
     assert peak < 60 * MEGABYTE
+
+
+def test_an_object_may_have_as_many_names_as_two_rows_have_numbers() -> None:
+    few = Bounds(values=10_000, rows=100, columns=50)
+    names = {f"name{i}": 1 for i in range(101)}
+    assert MSGPACK.decode(msgpack.packb({"x": dict(list(names.items())[:100])}), few)["x"]
+    with pytest.raises(TooLarge, match="may have at most 100 names"):
+        MSGPACK.decode(msgpack.packb({"x": names}), few)
 
 
 def json_of(values: int) -> bytes:

@@ -14,6 +14,7 @@ from websockets.sync.client import connect
 
 from tests.service.process import ServerProcess
 from tests.service.specs import PAPERS
+from tests.service.web.test_connections import UPGRADE as UPGRADE_WHOLE
 from tests.service.web.test_connections import all_that_comes, one_answer, told
 from wolfstream.service.web.layers.room import AwaitedStep, ClientWait, make_room
 
@@ -116,6 +117,18 @@ class TestAFlood:
             while httpx.get(f"{server.url}/v1/models", timeout=SOON).status_code == 503:
                 assert httpx.get(f"{server.url}/livez", timeout=SOON).status_code == 200
                 assert time.monotonic() < deadline
+
+    def test_of_handshakes_is_no_error(self, server: ServerProcess):
+        before = len(server.log())
+        with ExitStack() as stack:
+            flood(server, UPGRADE_WHOLE, stack)
+            assert httpx.get(f"{server.url}/livez", timeout=SOON).status_code == 200
+        deadline = time.monotonic() + SOON
+        while httpx.get(f"{server.url}/v1/models", timeout=SOON).status_code == 503:
+            assert time.monotonic() < deadline
+        log = server.log()[before:]
+        assert "Traceback" not in log
+        assert '"ERROR"' not in log
 
     def test_ends_no_client_of_another_address(self, server: ServerProcess):
         with ExitStack() as stack:

@@ -29,6 +29,9 @@ BODIES: list[Any] = [
     {"a": [], "b": [[]], "c": [1, [2], [3, {"d": [4, 5]}]] * 5, "": [1, 2, 3] * 5},
     "x" * 90,
     [[[1, 2] * 30]],
+    {"data": {"x": ROWS * 3, "y": {"of": [1, 2] * 9}}, "more": [[{"a": {"b": [{"c": ROWS}]}}]] * 3},
+    {f"k{i}": {"a": i, "b": f"{i},"} for i in range(12)},
+    [[[[[[ROWS]]]], ROWS], {"": {"": {"": ROWS}}}],
 ]
 
 
@@ -69,19 +72,48 @@ def test_wrong_json_has_the_error_of_the_whole() -> None:
             assert told(sliced_json.decode, wrong) == told(from_json, wrong), wrong
 
 
-def test_large_body_is_never_decoded_at_once(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Other threads run between slices."""
+ROW = ["é", 0.5]
+LARGE: dict[str, Any] = {
+    "rows": [[f"é{i}", 0.5] for i in range(900)],
+    "objects": [{"a": i, "b": "c"} for i in range(900)],
+    "columns": {"x": [ROW] * 900, "y": ["u"] * 900},
+    "wrapped": {"data": {"x": [ROW] * 900, "y": ["u"] * 900}},
+    "one row": {"x": [["é"] * 900]},
+    "names": {"x": {f"k{i}": [1, 2, 3] for i in range(900)}},
+    "deep": [[[[[[ROW] * 900]]]]],
+}
+
+
+@pytest.mark.parametrize("name", LARGE)
+@pytest.mark.parametrize("end", ["", "]", "!", "cut off"])
+def test_large_body_is_never_decoded_at_once(
+    monkeypatch: pytest.MonkeyPatch, name: str, end: str
+) -> None:
+    """Other threads run between slices, also where an error comes late."""
     decoded = list[int]()
 
     def counted(content: bytes) -> Any:
         decoded.append(len(content))
         return from_json(content)
 
+    text = json.dumps(LARGE[name], ensure_ascii=False).encode()
+    text = text[:-2] if end == "cut off" else text + end.encode()
     monkeypatch.setattr(sliced_json, "from_json", counted)
-    for rows in ([[f"é{i}", 0.5] for i in range(900)], [{"a": i, "b": "c"} for i in range(900)]):
-        for body in (rows, {"x": rows, "y": ["u"] * len(rows)}):
-            text = json.dumps(body, ensure_ascii=False).encode()
-            assert sliced_json.decode(text) == body
-            assert max(decoded) < 2 * sliced_json.SLICE_BYTES + 100
-            assert sum(decoded) < len(text) + 100 * len(decoded)
-            decoded.clear()
+    assert told(sliced_json.decode, text) == told(from_json, text)
+    assert max(decoded) < 2 * sliced_json.SLICE_BYTES + 300
+    assert sum(decoded) < len(text) + 300 * len(decoded)
+
+
+@pytest.mark.parametrize("bracket", [b"[", b"{", b"]", b"}", b'{"x":', b"[" * 300])
+def test_bracket_too_many_at_the_beginning(monkeypatch: pytest.MonkeyPatch, bracket: bytes) -> None:
+    decoded = list[int]()
+
+    def counted(content: bytes) -> Any:
+        decoded.append(len(content))
+        return from_json(content)
+
+    text = b"[" + bracket + json.dumps([["a", "b"]] * 900).encode() + b"]"
+    monkeypatch.setattr(sliced_json, "from_json", counted)
+    assert told(sliced_json.decode, text) == told(from_json, text)
+    # What is left once brackets are known to be wrong is decoded as far as the error.
+    assert sum(decoded[:-2]) < len(text) + 300 * len(decoded)

@@ -2,6 +2,7 @@
 
 import asyncio
 import json
+import logging
 import socket
 import time
 from collections.abc import Iterator
@@ -11,7 +12,8 @@ from unittest.mock import Mock
 
 import httpx
 import pytest
-from starlette.types import Receive, Scope, Send
+from starlette.responses import PlainTextResponse
+from starlette.types import ASGIApp, Receive, Scope, Send
 from uvicorn.server import ServerState
 from websockets.sync.client import connect
 
@@ -135,22 +137,78 @@ async def _idle(scope: Scope, receive: Receive, send: Send) -> None:  # noqa: AR
     await asyncio.Event().wait()
 
 
+async def _listen(scope: Scope, receive: Receive, send: Send) -> None:  # noqa: ARG001
+    await send({"type": "websocket.accept"})
+    while (await receive())["type"] != "websocket.disconnect":
+        pass
+
+
+async def _refuse(scope: Scope, receive: Receive, send: Send) -> None:
+    await PlainTextResponse("no", 404)(scope, receive, send)
+
+
+async def connected(app: ASGIApp, data: Path) -> tuple[BoundedStream, Mock]:
+    """Return a stream of an application, and its transport."""
+    config = client_config(Settings(data=data), MemoryBudget(0))
+    config.load()
+    config.loaded_app = app
+    make = config.ws_protocol_class
+    assert make is not None
+    stream = make(config=config, server_state=ServerState(), app_state={})  # type: ignore[call-arg]
+    assert isinstance(stream, BoundedStream)
+    transport = Mock(spec=asyncio.Transport)
+    transport.is_closing.return_value = False
+    transport.close.side_effect = lambda: transport.is_closing.configure_mock(return_value=True)
+    transport.get_extra_info.return_value = None
+    stream.connection_made(transport)
+    return stream, transport
+
+
+# Frames that come before the application has accepted the handshake.
+EARLY = {
+    "pings": (PING + MASK) * 200,
+    "an opcode that is none": b"\x83\x80" + MASK,
+    "fragments": EMPTY_PART + MASK + (EMPTY_MORE + MASK) * 3_000,
+    "a frame without a mask": b"\x81\x01a",
+}
+
+
+@pytest.mark.parametrize("app", [_listen, _refuse])
+@pytest.mark.parametrize("content", EARLY.values(), ids=EARLY.keys())
+def test_what_ends_a_handshake_is_no_error(
+    tmp_path: Path, app: ASGIApp, content: bytes, caplog: pytest.LogCaptureFixture
+) -> None:
+    async def run() -> None:
+        stream, transport = await connected(app, tmp_path)
+        stream.data_received(UPGRADE + content)
+        await asyncio.gather(*stream.tasks)
+        transport.close.assert_called()
+
+    asyncio.run(asyncio.wait_for(run(), 20))
+    assert not [record for record in caplog.records if record.levelno >= logging.ERROR]
+
+
+def test_a_handshake_that_gives_way_is_told_to_come_back(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    async def run() -> None:
+        stream, transport = await connected(_idle, tmp_path)
+        stream.data_received(UPGRADE)
+        stream.give_way()
+        await asyncio.gather(*stream.tasks)
+        written = b"".join(call.args[0] for call in transport.write.call_args_list)
+        assert written.startswith(b"HTTP/1.1 503")
+        assert b"Retry-After: 1" in written
+
+    asyncio.run(asyncio.wait_for(run(), 20))
+    assert not [record for record in caplog.records if record.levelno >= logging.ERROR]
+
+
 def test_no_more_is_parsed_than_is_taken(tmp_path: Path) -> None:
     """Forty thousand messages come at once; the application takes none of them."""
 
     async def run() -> None:
-        settings = Settings(data=tmp_path)
-        config = client_config(settings, MemoryBudget(0))
-        config.load()
-        config.loaded_app = _idle
-        make = config.ws_protocol_class
-        assert make is not None
-        stream = make(config=config, server_state=ServerState(), app_state={})  # type: ignore[call-arg]
-        assert isinstance(stream, BoundedStream)
-        transport = Mock(spec=asyncio.Transport)
-        transport.is_closing.return_value = False
-        transport.get_extra_info.return_value = None
-        stream.connection_made(transport)
+        stream, transport = await connected(_idle, tmp_path)
         stream.data_received(UPGRADE)
         await asyncio.sleep(0.01)
         await stream.receive()

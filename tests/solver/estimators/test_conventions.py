@@ -264,6 +264,18 @@ def test_a_row_too_large_is_named_with_its_cure(estimator, kind):
 
 
 @for_each
+@pytest.mark.parametrize("kind", [np.asarray, csr_matrix])
+@pytest.mark.parametrize("scale", [1e-60, 1e-150, 1e-300])
+def test_rows_too_small_are_refused_with_their_cure(estimator, kind, scale):
+    X, y = samples(estimator)
+    with pytest.raises(ValueError, match=r"products of values below 1e-50.*scale the features$"):
+        estimator().fit(kind(scale * X), y)
+    with pytest.raises(ValueError, match="scale the features"):
+        estimator(kernel="linear").fit(kind(scale * X), y)
+    estimator().fit(kind(0.0 * X), y)
+
+
+@for_each
 def test_the_scale_of_the_rows_does_not_matter_with_gamma_auto(estimator):
     X, y = samples(estimator)
     model, large = made(estimator).fit(X, y), made(estimator).fit(2.0**100 * X, y)
