@@ -44,6 +44,9 @@ RATE = 0.1
 LEAF_RIDGE = 1.0
 SKETCH = 4
 CORE = 4.0
+# The most splits between the root and a leaf. A number far from the others is worth many splits
+# beside it, one in another; gradients of classes are bounded, and borders may need long paths.
+DEPTH_OF_NUMBERS, DEPTH_OF_CLASSES = 8, LEAVES - 1
 _LEAST_CURVATURE = 1e-3
 
 
@@ -155,6 +158,7 @@ def _boost(
     work: _Work,
     growing: TreeWork,
 ) -> None:
+    depth = DEPTH_OF_CLASSES if classes else DEPTH_OF_NUMBERS
     for r in range(len(trees.feature)):
         count, sizes = 0, 0.0
         for k in range(len(work.signs)):
@@ -168,7 +172,7 @@ def _boost(
                 count += 1
         bound = larger(CORE * sizes / len(y), (1.0 - RATE) * bound)
         tree, leaf = Tree(trees.feature[r], trees.right[r], trees.child[r]), trees.leaf[r]
-        grow(rows, categories, work.words, work.chosen[:count], growing, tree)
+        grow(rows, categories, work.words, work.chosen[:count], depth, growing, tree)
         _write_leaves(leaf, work, growing)
         if count == len(y):
             _add_leaves(leaf, work, growing)

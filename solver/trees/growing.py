@@ -25,8 +25,6 @@ from wolfstream.solver.trees.binning import BINS
 
 LEAVES = 32
 NODES = LEAVES - 1
-# The most splits between the root and a leaf.
-DEPTH = 8
 # The least weight of a leaf; the mean weight of a row is 1.
 LEAST_ROWS = 15.0
 RIDGE = 1.0
@@ -100,6 +98,7 @@ def grow(
     categories: NDArray[np.bool_],
     words: Words,
     order: NDArray[np.int32],
+    depth: int,
     work: TreeWork,
     tree: Tree,
 ) -> None:
@@ -109,6 +108,7 @@ def grow(
     categories: (d,) which columns are codes.
     words: (n, c) gradients, and in the first channel weights.
     order: (m,) the rows that the tree is grown on; sorted by their leaves.
+    depth: the most splits between the root and a leaf.
     work: gets where the rows of each leaf are in `order`.
     tree: gets the tree.
     """
@@ -131,16 +131,16 @@ def grow(
         tree.child[node, 0], tree.child[node, 1] = ~q, ~new
         if node > 0:
             tree.child[above[q, 0], above[q, 1]] = node
-        depth = above[q, 2] + 1
-        above[q, 0], above[q, 1], above[q, 2] = node, 0, depth
-        above[new, 0], above[new, 1], above[new, 2] = node, 1, depth
+        splits = above[q, 2] + 1
+        above[q, 0], above[q, 1], above[q, 2] = node, 0, splits
+        above[new, 0], above[new, 1], above[new, 2] = node, 1, splits
         stop = end[q]
         end[q] = begin[new] = _partition(rows, order, work.other, begin[q], stop, tree, node)
         end[new] = stop
         if new + 1 == LEAVES:
             return
         work.gain[q] = work.gain[new] = _LEAST_GAIN
-        if depth < DEPTH:
+        if splits < depth:
             _sum_both(rows, words, order, q, new, work)
             _find_split(categories, q, work)
             _find_split(categories, new, work)

@@ -8,9 +8,9 @@ from numpy.typing import NDArray
 
 from tests.solver.trees.oracle import best_split, gain, leaves
 from wolfstream.solver.compiled import compiled
+from wolfstream.solver.trees.boosting import DEPTH_OF_CLASSES, DEPTH_OF_NUMBERS
 from wolfstream.solver.trees.growing import (
     CATEGORY_RIDGE,
-    DEPTH,
     GRADIENT,
     LEAST_ROWS,
     LEAVES,
@@ -27,13 +27,17 @@ RANDOM = np.random.default_rng(0)
 
 
 @compiled
-def grow_one(rows, categories, words, order, work, tree):
+def grow_one(rows, categories, words, order, depth, work, tree):
     """Call `grow`, which only compiled code can call."""
-    grow(rows, categories, words, order, work, tree)
+    grow(rows, categories, words, order, depth, work, tree)
 
 
 def grown(
-    rows: NDArray[np.uint8], categories: NDArray[np.bool_], g: NDArray[Any], w: NDArray[Any]
+    rows: NDArray[np.uint8],
+    categories: NDArray[np.bool_],
+    g: NDArray[Any],
+    w: NDArray[Any],
+    depth: int = DEPTH_OF_NUMBERS,
 ) -> tuple[Tree, NDArray[Any]]:
     """A tree, and the leaf of each row as it was grown. g: (n, c) between -1 and 1."""
     words = np.round(g * GRADIENT).astype(np.int64) << 26
@@ -43,7 +47,7 @@ def grown(
     )
     order = np.arange(len(rows), dtype=np.int32)
     work = tree_work(len(rows), rows.shape[1], g.shape[1])
-    grow_one(rows, categories, words, order, work, tree)
+    grow_one(rows, categories, words, order, depth, work, tree)
     leaf = np.full(len(rows), -1)
     for q in range(LEAVES):
         leaf[order[work.begin[q] : work.end[q]]] = q
@@ -73,15 +77,16 @@ def gain_of(tree: Tree, node: int, rows: Any, categories: Any, g: Any, w: Any) -
     return gain(g, w, right, CATEGORY_RIDGE if categories[j] else RIDGE)
 
 
+@pytest.mark.parametrize("most", [DEPTH_OF_NUMBERS, DEPTH_OF_CLASSES])
 @pytest.mark.parametrize("channels", [1, 4])
 @pytest.mark.parametrize("seed", range(40))
-def test_each_split_gains_most_of_all_leaves(seed: int, channels: int) -> None:
+def test_each_split_gains_most_of_all_leaves(seed: int, channels: int, most: int) -> None:
     rows, categories, g, w = problem(seed, channels)
-    tree, _ = grown(rows, categories, g, w)
+    tree, _ = grown(rows, categories, g, w, most)
     open_leaves = [(0, np.ones(len(rows), np.bool_))]  # how many splits are above, and rows
     for node in range(NODES):
         best = [
-            best_split(rows[here], categories, g[here], w[here])[0] if depth < DEPTH else 0.0
+            best_split(rows[here], categories, g[here], w[here])[0] if depth < most else 0.0
             for depth, here in open_leaves
         ]
         if not tree.right[node]:
@@ -106,15 +111,21 @@ def test_rows_are_in_the_leaves_that_they_come_to(seed: int) -> None:
 
 def test_no_row_meets_too_many_splits() -> None:
     rows = np.arange(1, 61, dtype=np.uint8).repeat(20)[:, None]
-    g = (rows / 60.0) ** 20  # each split is best near the end
-    tree, leaf = grown(rows, np.array([False]), g, np.ones(len(rows)))
-    depth = np.zeros(NODES, np.int64)
+    values = rows.astype(np.float64)
+    g = (-1.0) ** values * 0.8 ** (60.0 - values)  # each split is best at the end
+    assert depth_and_leaves(rows, g, DEPTH_OF_NUMBERS) == (DEPTH_OF_NUMBERS, DEPTH_OF_NUMBERS + 1)
+    assert depth_and_leaves(rows, g, DEPTH_OF_CLASSES) == (LEAVES - 1, LEAVES)
+
+
+def depth_and_leaves(rows: NDArray[np.uint8], g: NDArray[Any], most: int) -> tuple[int, int]:
+    """The most splits that a row meets in a tree, and how many leaves it has."""
+    tree, leaf = grown(rows, np.array([False]), g, np.ones(len(rows)), most)
+    depth = np.ones(NODES, np.int64)
     for node, child in enumerate(tree.child.tolist()):
         for later in child:
             if later > 0:
                 depth[later] = depth[node] + 1
-    assert depth.max() + 1 == DEPTH
-    assert len(np.unique(leaf)) < LEAVES
+    return int(depth.max()), len(np.unique(leaf))
 
 
 def test_leaves_have_enough_weight() -> None:
