@@ -74,6 +74,9 @@ class HttpServer(uvicorn.Server):
 
     async def startup(self, sockets: list[socket.socket] | None = None) -> None:
         """Listen on bound sockets."""
+        if self.config.http == "auto":  # of `leader_config`: workers are few, and trusted
+            await super().startup(sockets)
+            return
         tls, backlog = self.config.ssl, self.config.backlog
         await super().startup([])
         for listener in sockets or ():
