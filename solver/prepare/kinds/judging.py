@@ -57,8 +57,9 @@ _MOST_WORDS, _LEAST_TEXTS, _FIRST_TEXTS = 24, 3, 32
 _MOST_UNITS, _UNIT_SHARE, _LEAST_NUMBERS = 4, 0.25, 3
 # The number of values from which on a column without repeated values is one of identifiers.
 _LEAST_IDENTIFIERS = 100
-# Whole numbers of identifiers are not less: they have nine digits and more, all as many.
-LEAST_CODE = 1e8
+# Whole numbers of identifiers have 13 to 16 digits, all as many, as those of articles and cards.
+# Shorter ones may be amounts, such as bytes of memory, and all larger floats are whole numbers.
+LEAST_CODE, _LIMIT_OF_CODES = 1e12, 2.0**53
 _UNIQUE_CODE = re.compile(r"[{(]?[\w.:-]*\d[\w.:-]*[})]?", re.ASCII)
 _LONGEST_CATEGORY = 256
 # Units of columns of durations, by what the first part of 4:05 is.
@@ -237,11 +238,12 @@ def _are_codes(numbers: Sequence[float]) -> bool:
 
     Moments, and numbers that count up or down, say when or how much.
     """
-    if len(numbers) < _LEAST_IDENTIFIERS or min(numbers) < LEAST_CODE:
+    least, largest = min(numbers), max(numbers)
+    if len(numbers) < _LEAST_IDENTIFIERS or least < LEAST_CODE or largest > _LIMIT_OF_CODES:
         return False
     if not all(map(float.is_integer, numbers)) or len(set(numbers)) < len(numbers):
         return False
-    as_long = len(f"{min(numbers):.0f}") == len(f"{max(numbers):.0f}")
+    as_long = len(f"{least:.0f}") == len(f"{largest:.0f}")
     in_order = list(numbers) in (sorted(numbers), sorted(numbers, reverse=True))
     return as_long and not in_order and any(epoch(number) is None for number in numbers)
 

@@ -248,10 +248,12 @@ def test_long_numbers_without_texts_are_judged_by_their_values():
 @pytest.mark.parametrize(
     "values",
     [
-        [10.0**9 + k for k in range(SETTLING)],  # in order
+        [10.0**12 + k for k in range(SETTLING)],  # in order
         [1.7e9 + 1000.0 * (k * 37 % SETTLING) for k in range(SETTLING)],  # moments
         [float(k * 37 % 1009 * 10**7) for k in range(SETTLING)],  # of other lengths
-        [10.0**9 + k * 37 % 97 for k in range(SETTLING)],  # some twice
+        [10.0**12 + k * 37 % 97 for k in range(SETTLING)],  # some twice
+        [5e9 + 10_007.0 * (k * 37 % 1009) for k in range(SETTLING)],  # such as bytes of memory
+        [1e16 * (1.0 + k * 37 % 1009 / 500) for k in range(SETTLING)],  # too coarse
     ],
 )
 def test_long_numbers_that_say_how_much_or_when_are_numbers(values: list[float]):
