@@ -162,7 +162,7 @@ def test_a_request_whose_check_fails_is_refused_alone(
     add = Draft.add
 
     def failing(draft: Draft, head: Any, samples: Samples, *given: Any) -> None:
-        if samples.y == ["fails"]:
+        if "fails" in list(samples.y):
             raise IndexError("fails")
         add(draft, head, samples, *given)
 

@@ -197,8 +197,8 @@ def test_the_projects_own_client_sends_them(
     client.put(f"/v1/models/{name}", json=SPEC)
     samples = few_words(50)
     with transport(server.url, name) as connection:
-        connection.send("working_set", Batch(plain_rows(samples), samples.y))
-        assert connection.receive()[1]["learned"] == 50
+        connection.send_batch(Batch(plain_rows(samples), samples.y), "working_set")
+        assert connection.next_response()[1]["learned"] == 50
     with HttpConnection(server.url, name) as connection:
         said = connection.predict(plain_rows(samples)[:5], "working_set")
     assert len(said["prediction"]) == 5
