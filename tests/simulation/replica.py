@@ -184,16 +184,6 @@ class _Compiled(WarmUp):
         """Compile nothing."""
 
 
-class _NoGarbage:
-    """In the place of `gc`: the simulation collects garbage at times of its own."""
-
-    def collect(self) -> None:
-        """Do nothing."""
-
-    def freeze(self) -> None:
-        """Do nothing."""
-
-
 def install(world: World) -> None:
     """Replace what a replica would do to the real world."""
     _replace(
@@ -201,7 +191,7 @@ def install(world: World) -> None:
         set_up_logging=lambda _: None,
         bound_sockets=_no_sockets,
         WarmUp=_Compiled,
-        gc=_NoGarbage(),
+        begin_serving=lambda: None,  # the simulation collects garbage at times of its own
         _exit_now=lambda _: _own(world)._gone(_own_group(world)),
     )
     _replace(uvicorn.Config, get_loop_factory=lambda _: Loop)
