@@ -168,7 +168,7 @@ def _admit_waiting_rows(
 
 
 class _ModelAdmission:
-    """Adds to an admission what one model is to learn; arguments as of `admit`.
+    """Adds to an admission what one model is to learn, with the arguments of `admit`.
 
     limits: bounds on the model, with the memory that it grows from.
     """

@@ -118,12 +118,12 @@ def _blocks(accepted: list[CheckedRequest], block_samples: int) -> Iterator[list
     """
     block, samples, kind = list[CheckedRequest](), 0, None
     for item in accepted:
-        previous, kind, own = kind, _kind_of_block(item, block_samples), item.samples
-        if block and (kind != previous or samples + own > block_samples):
+        previous, kind, added = kind, _kind_of_block(item, block_samples), item.samples
+        if block and (kind != previous or samples + added > block_samples):
             yield block
             block, samples = [], 0
         block.append(item)
-        samples += own
+        samples += added
     yield block
 
 

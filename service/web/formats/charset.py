@@ -36,8 +36,8 @@ def text_in_utf8(body: bytes, content_type: str | None) -> bytes:
     if charset in _UTF8:
         return body
     if charset not in _CODECS:
-        known = ", ".join(["utf-8", *_CODECS])
-        raise Unreadable(f"the charset {charset!r} is not known; send one of {known}")
+        charsets = ", ".join(["utf-8", *_CODECS])
+        raise Unreadable(f"the charset {charset!r} is not known; send one of {charsets}")
     try:
         return body.decode(_CODECS[charset]).encode()
     except UnicodeError as error:

@@ -89,15 +89,15 @@ def duration(text: str, *, minutes_first: bool = False) -> float | None:
     text = text.lstrip("-−+").strip()
     clock = _CLOCK.fullmatch(text)
     if clock is not None:
-        seconds = _of_clock(clock, minutes_first)
+        seconds = _clock_seconds(clock, minutes_first)
     elif text[0] == "P":
-        seconds = _of_iso(text)
+        seconds = _iso_seconds(text)
     else:
-        seconds = _of_parts(text)
+        seconds = _sum_of_parts(text)
     return None if seconds is None else sign * seconds
 
 
-def _of_clock(match: "re.Match[str]", minutes_first: bool) -> float | None:
+def _clock_seconds(match: "re.Match[str]", minutes_first: bool) -> float | None:
     days, first, second, third, half = match.groups()
     hours, minutes, seconds = int(first), int(second), float((third or "0").replace(",", "."))
     if minutes > 59 or seconds >= 60.0:
@@ -111,7 +111,7 @@ def _of_clock(match: "re.Match[str]", minutes_first: bool) -> float | None:
     return 86_400.0 * int(days or 0) + 3600.0 * hours + 60.0 * minutes + seconds
 
 
-def _of_iso(text: str) -> float | None:
+def _iso_seconds(text: str) -> float | None:
     match = _ISO.fullmatch(text)
     if match is None:
         return None
@@ -119,7 +119,7 @@ def _of_iso(text: str) -> float | None:
     return 86_400.0 * days + 3600.0 * hours + 60.0 * minutes + seconds
 
 
-def _of_parts(text: str) -> float | None:
+def _sum_of_parts(text: str) -> float | None:
     """Return the sum of parts, each shorter than the one before, such as 1h 23m."""
     if _PARTS.fullmatch(text) is None:
         return None
