@@ -11,7 +11,7 @@ from typing import Any
 
 import uvicorn
 
-from wolfstream.service.access.copied_keys import CopiedKeys
+from wolfstream.service.access.key_file import CopiedKeys
 from wolfstream.service.access.key_ring import KeyRing
 from wolfstream.service.heads.entry_points import permit
 from wolfstream.service.native.garbage import begin_serving
