@@ -12,13 +12,14 @@ import numpy as np
 from wolfstream.service.heads.protocol import Answers
 from wolfstream.service.model.columns import plain_notices
 from wolfstream.service.model.learner import Learner
-from wolfstream.service.samples.predicted import (
+from wolfstream.service.samples.record import (
     JoinedRows,
     PredictedRows,
     concatenate_joined_rows,
+    concatenate_samples,
     from_labels_record,
+    from_record,
 )
-from wolfstream.service.samples.record import concatenate_samples, from_record
 from wolfstream.service.samples.validation import Samples
 from wolfstream.service.spec.heads import HeadName
 from wolfstream.service.storage.entries import Entry

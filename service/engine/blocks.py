@@ -19,8 +19,7 @@ from wolfstream.service.engine.queue_items import (
     SampleRun,
 )
 from wolfstream.service.model.live import Model
-from wolfstream.service.samples.predicted import to_labels_record
-from wolfstream.service.samples.record import slice_samples, with_record
+from wolfstream.service.samples.record import slice_samples, to_labels_record, with_record
 from wolfstream.service.samples.tasks import task_of
 from wolfstream.service.samples.validation import Samples
 from wolfstream.service.spec.heads import HeadName

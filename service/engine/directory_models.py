@@ -15,7 +15,7 @@ from wolfstream.service.engine.replay import replay
 from wolfstream.service.errors import WolfstreamError
 from wolfstream.service.model.learner import Learner
 from wolfstream.service.model.live import Model
-from wolfstream.service.native.threads import Threads
+from wolfstream.service.native.process import Threads
 from wolfstream.service.spec.stored import read_stored_spec
 from wolfstream.service.storage.data_directory import (
     DirectoryInUse,

@@ -19,7 +19,7 @@ from wolfstream.service.engine.writer_role import Products, WriterRole
 from wolfstream.service.errors import Invalid, StartupError, StorageFailed
 from wolfstream.service.model.learner import Learner
 from wolfstream.service.model.live import Model
-from wolfstream.service.native.allocator import give_back_memory
+from wolfstream.service.native.process import give_back_memory
 from wolfstream.service.settings import Settings
 from wolfstream.service.spec.stored import read_stored_spec
 from wolfstream.service.storage.entries import CatalogueEntry

@@ -28,7 +28,7 @@ from wolfstream.service.engine.idempotency import answered
 from wolfstream.service.errors import StartupError
 from wolfstream.service.heads.fit import fit_from_record
 from wolfstream.service.model.learner import Learner
-from wolfstream.service.samples.predicted import from_prediction_record
+from wolfstream.service.samples.record import from_prediction_record
 from wolfstream.service.spec.stored import NUMERICS
 from wolfstream.service.storage.entries import Entry, KeyedRequest
 from wolfstream.service.storage.log import LogReader

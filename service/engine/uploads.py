@@ -21,7 +21,7 @@ from wolfstream.service.model.memory import learning_bytes
 from wolfstream.service.model.saved_rows import preparing
 from wolfstream.service.model.saved_state import check_numbers
 from wolfstream.service.samples.labels import read as read_labels
-from wolfstream.service.samples.predicted import check_whole
+from wolfstream.service.samples.record import check_whole
 from wolfstream.service.samples.values import LONGEST_NAME
 from wolfstream.service.spec.model import ModelSpec
 from wolfstream.service.storage.snapshot_format import DamagedSnapshot, State, decode_state

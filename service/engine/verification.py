@@ -9,7 +9,7 @@ from wolfstream.service.engine.model_files import ModelFileError, fill_model, lo
 from wolfstream.service.errors import StartupError
 from wolfstream.service.heads.fit import fit_from_record
 from wolfstream.service.model.live import Model
-from wolfstream.service.samples.predicted import decode_rows, from_prediction_record
+from wolfstream.service.samples.record import decode_rows, from_prediction_record
 from wolfstream.service.storage.data_directory import journal_path, n_bytes, open_storage
 from wolfstream.service.storage.entries import Entry
 from wolfstream.service.storage.interfaces import Snapshots, Storage

@@ -38,8 +38,7 @@ from wolfstream.service.errors import AnotherState, InDoubt, NotReady, Refusal
 from wolfstream.service.heads.fit import Fit, Window
 from wolfstream.service.model.live import Model
 from wolfstream.service.model.memory import ModelMemory
-from wolfstream.service.native.allocator import give_back_memory
-from wolfstream.service.native.threads import Threads
+from wolfstream.service.native.process import Threads, give_back_memory
 from wolfstream.service.settings import Settings
 from wolfstream.service.storage.interfaces import Storage
 from wolfstream.service.storage.snapshot_format import State

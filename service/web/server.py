@@ -28,7 +28,7 @@ from wolfstream.service.monitor import alerts, points
 from wolfstream.service.monitor.producer import Monitor
 from wolfstream.service.monitor.side_file import SideFile
 from wolfstream.service.monitor.webhook import Webhook, deliver
-from wolfstream.service.native.garbage import begin_serving
+from wolfstream.service.native.process import begin_serving
 from wolfstream.service.replicas.membership import Membership
 from wolfstream.service.settings import Settings, taken_bytes
 from wolfstream.service.storage.crash_marks import ProcessMark, last_crash, watch_for_crashes

@@ -14,7 +14,7 @@ import uvicorn
 from wolfstream.service.access.key_file import CopiedKeys
 from wolfstream.service.access.key_ring import KeyRing
 from wolfstream.service.heads.entry_points import permit
-from wolfstream.service.native.garbage import begin_serving
+from wolfstream.service.native.process import begin_serving
 from wolfstream.service.settings import Settings
 from wolfstream.service.web.formats.memory import MemoryBudget
 from wolfstream.service.web.http_server import (

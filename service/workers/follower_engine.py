@@ -30,8 +30,7 @@ from wolfstream.service.model.published import ModelView
 from wolfstream.service.model.revision import Revision, check_revision
 from wolfstream.service.native.compile_cache import is_complete
 from wolfstream.service.samples.ids import LateLabels, RowId
-from wolfstream.service.samples.predicted import rows_record
-from wolfstream.service.samples.record import to_record
+from wolfstream.service.samples.record import rows_record, to_record
 from wolfstream.service.samples.validation import Samples
 from wolfstream.service.settings import Settings
 from wolfstream.service.spec.heads import HeadName

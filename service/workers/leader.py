@@ -12,8 +12,7 @@ from wolfstream.service.engine.queue_items import LearnRequest, Response
 from wolfstream.service.errors import InDoubt, ModelBroken, Refusal, ServerFailed
 from wolfstream.service.model.live import Model
 from wolfstream.service.model.revision import Revision
-from wolfstream.service.samples.predicted import decode_rows
-from wolfstream.service.samples.record import from_record
+from wolfstream.service.samples.record import decode_rows, from_record
 from wolfstream.service.views.feeds import Feeds
 from wolfstream.service.views.versions import ViewVersion
 from wolfstream.service.workers.announcements import Announcements, FleetLink

@@ -24,8 +24,6 @@ from wolfstream.service.web.layers.observer import Observer, Requests
 from wolfstream.service.web.layers.origins import Origins
 from wolfstream.service.web.layers.shortcut import Shortcut
 from wolfstream.service.web.openapi.document import document
-from wolfstream.service.web.routes.console_page import add_console
-from wolfstream.service.web.routes.docs_page import add_docs
 from wolfstream.service.web.routes.endpoints import Endpoints, add_routes
 from wolfstream.service.web.routes.events import event_endpoints
 from wolfstream.service.web.routes.inference import infer_endpoints, inference_endpoints
@@ -35,6 +33,7 @@ from wolfstream.service.web.routes.models import (
     history_endpoints,
     model_endpoints,
 )
+from wolfstream.service.web.routes.pages import add_console, add_docs
 from wolfstream.service.web.routes.refits import refit_endpoints
 from wolfstream.service.web.routes.server import (
     fleet_endpoints,

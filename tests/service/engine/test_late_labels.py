@@ -27,7 +27,7 @@ from wolfstream.service.model.live import Model
 from wolfstream.service.model.pending import PendingCounts
 from wolfstream.service.model.revision import Revision
 from wolfstream.service.samples.ids import LateLabels, RowId
-from wolfstream.service.samples.predicted import (
+from wolfstream.service.samples.record import (
     from_prediction_record,
     rows_record,
     to_prediction_record,

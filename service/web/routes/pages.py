@@ -1,19 +1,71 @@
-"""Serves the page at /docs: the OpenAPI document as HTML, without scripts or external files.
+"""The pages of a server: the console at `/`, and the OpenAPI document as HTML at `/docs`.
 
-The usual viewers are a megabyte of scripts, mostly loaded from a host that closed networks cannot
-reach. This page only has to show the document.
+Programs that ask for `/` get a list of addresses. The usual viewers of such documents are a
+megabyte of scripts, mostly loaded from a host that closed networks cannot reach; this page only has
+to show the document, without scripts or external files.
 """
 
 import asyncio
 import json
 from collections.abc import Callable, Iterator
 from html import escape
+from importlib.metadata import version
 from typing import Any
 
-from fastapi import FastAPI, Request, Response
+from fastapi import FastAPI, HTTPException, Request, Response
 
+from wolfstream.service.console.files import INDEX, File, read_files
 from wolfstream.service.web.formats.body import respond_json
-from wolfstream.service.web.formats.paths import DOCS, OPENAPI
+from wolfstream.service.web.formats.paths import CONSOLE, DOCS, OPENAPI
+
+_ROOT = {
+    "name": "wolfstream",
+    "version": version("wolfstream"),
+    "documentation": DOCS,
+    "openapi": OPENAPI,
+    "health": "/readyz",
+    "models": "/v1/models",
+}
+# The page only loads its own files and only talks to this server, and no page can embed it.
+_CONSOLE_HEADERS = {
+    "Content-Security-Policy": "default-src 'none'; script-src 'self'; style-src 'self'; "
+    "img-src 'self'; connect-src 'self'; frame-ancestors 'none'; base-uri 'none'; "
+    "form-action 'none'",
+    "X-Content-Type-Options": "nosniff",
+    "Referrer-Policy": "no-referrer",
+    "Cache-Control": "no-cache",
+}
+
+
+def add_console(app: FastAPI) -> None:
+    """Add the routes. They need no key: the page asks the user for one if the server has keys."""
+    files = read_files()
+    index = files.pop(INDEX)
+
+    async def root(request: Request) -> Response:
+        if "text/html" in request.headers.get("accept", ""):
+            return _respond(request, index)
+        answer = respond_json(_ROOT)
+        answer.headers["Vary"] = "Accept"
+        return answer
+
+    async def console_file(request: Request) -> Response:
+        file = files.get(request.path_params["file"])
+        if file is None:
+            raise HTTPException(404)
+        return _respond(request, file)
+
+    app.add_route("/", root)
+    app.add_route(f"{CONSOLE}/{{file}}", console_file)
+
+
+def _respond(request: Request, file: File) -> Response:
+    """Return a file, or 304 if the browser has it."""
+    headers = {**_CONSOLE_HEADERS, "ETag": file.tag, "Vary": "Accept"}
+    if request.headers.get("if-none-match") == file.tag:
+        return Response(status_code=304, headers=headers)
+    return Response(file.content, headers=headers, media_type=file.media_type)
+
 
 _STYLE = """
 body { font: 16px/1.5 system-ui, sans-serif; max-width: 60rem; margin: 2rem auto; padding: 0 1rem;
@@ -30,7 +82,7 @@ table { border-collapse: collapse } td, th { text-align: left; padding: .2rem 1r
 }
 """
 # Whatever the document contains, the page loads and runs nothing, and no page can embed it.
-_HEADERS = {
+_DOCS_HEADERS = {
     "Content-Security-Policy": "default-src 'none'; style-src 'unsafe-inline'; "
     "frame-ancestors 'none'; base-uri 'none'; form-action 'none'"
 }
@@ -53,7 +105,7 @@ def add_docs(app: FastAPI) -> None:
 
     async def docs(_: Request) -> Response:
         content = await once(DOCS, lambda: page(app.openapi()).encode())
-        return Response(content, headers=_HEADERS, media_type="text/html")
+        return Response(content, headers=_DOCS_HEADERS, media_type="text/html")
 
     async def openapi(_: Request) -> Response:
         content = await once(OPENAPI, lambda: bytes(respond_json(app.openapi()).body))
