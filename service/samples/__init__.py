@@ -5,5 +5,5 @@ Each task has a module for its y (`tasks`): `labels` and `numbers`.
 It may import `service.spec`, `solver.stream`, `solver.prepare`, `solver.rows`.
 It is imported by `service.notebook`, `service.web.routes`, `service.web.formats`,
 `service.workers`, `service.monitor`, `service.training`, `service.replicas`, `service.engine`,
-`service.model`, `service.heads`, `service.calls`.
+`service.recovery`, `service.model`, `service.heads`, `service.calls`.
 """

@@ -3,5 +3,6 @@
 It may import `solver.stream`.
 It is imported by `service.cli`, `service.notebook`, `service.web.routes`, `service.web.openapi`,
 `service.web.formats`, `service.workers`, `service.training`, `service.replicas`, `service.engine`,
-`service.storage`, `service.model`, `service.heads`, `service.calls`, `service.samples`.
+`service.recovery`, `service.native`, `service.storage`, `service.model`, `service.heads`,
+`service.calls`, `service.samples`.
 """

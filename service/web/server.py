@@ -17,18 +17,18 @@ import uvicorn
 from wolfstream.service.access.key_ring import KeyRing
 from wolfstream.service.access.keys import KeysError
 from wolfstream.service.diagnostics.logging_setup import set_up_logging
-from wolfstream.service.engine.compilation import Process
 from wolfstream.service.engine.facade import Engine
-from wolfstream.service.engine.rehearsal import leave_out_what_crashes
-from wolfstream.service.engine.salvage import recover_directory
-from wolfstream.service.engine.warm_up import WarmUp
 from wolfstream.service.errors import NotReady, StartupError
 from wolfstream.service.heads.entry_points import permit
 from wolfstream.service.monitor import alerts, points
 from wolfstream.service.monitor.producer import Monitor
 from wolfstream.service.monitor.side_file import SideFile
 from wolfstream.service.monitor.webhook import Webhook, deliver
+from wolfstream.service.native.compilation import Process
 from wolfstream.service.native.process import begin_serving
+from wolfstream.service.native.warm_up import WarmUp
+from wolfstream.service.recovery.rehearsal import leave_out_what_crashes
+from wolfstream.service.recovery.salvage import recover_directory
 from wolfstream.service.replicas.membership import Membership
 from wolfstream.service.settings import Settings, taken_bytes
 from wolfstream.service.storage.crash_marks import ProcessMark, last_crash, watch_for_crashes

@@ -7,13 +7,6 @@ import time
 from typing import Any
 
 from wolfstream.service.diagnostics.metrics import Metrics
-from wolfstream.service.engine.compiled_parts import (
-    CompiledPart,
-    collecting_seldom,
-    load_later_parts,
-    needed_first,
-    parts_for,
-)
 from wolfstream.service.engine.queue_items import Response
 from wolfstream.service.engine.readiness import become_sparse
 from wolfstream.service.engine.serving import RequestRows
@@ -29,6 +22,13 @@ from wolfstream.service.model.live import Model
 from wolfstream.service.model.published import ModelView
 from wolfstream.service.model.revision import Revision, check_revision
 from wolfstream.service.native.compile_cache import is_complete
+from wolfstream.service.native.compiled_parts import (
+    CompiledPart,
+    collecting_seldom,
+    load_later_parts,
+    needed_first,
+    parts_for,
+)
 from wolfstream.service.samples.ids import LateLabels, RowId
 from wolfstream.service.samples.record import rows_record, to_record
 from wolfstream.service.samples.validation import Samples

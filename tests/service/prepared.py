@@ -21,7 +21,7 @@ if importlib.util.find_spec("nats"):
     importlib.import_module("wolfstream.service.web.joining")
     importlib.import_module("wolfstream.service.web.roles")
 
-from wolfstream.service.engine.compiled_parts import compile_all, needed_first, parts  # noqa: E402
+from wolfstream.service.native.compiled_parts import compile_all, needed_first, parts  # noqa: E402
 from wolfstream.service.settings import Settings  # noqa: E402
 from wolfstream.service.web.formats.memory import MemoryBudget  # noqa: E402
 from wolfstream.service.web.routes.app import create_app  # noqa: E402

@@ -10,11 +10,11 @@ import logging
 from collections.abc import Callable
 from typing import Any, NamedTuple
 
-from wolfstream.service.engine.broken import error_text
-from wolfstream.service.engine.replay import Computing, origin_difference, replay, unshared
 from wolfstream.service.errors import StartupError, StorageFailed
 from wolfstream.service.model.learner import Learner
 from wolfstream.service.model.live import Model
+from wolfstream.service.recovery.broken import error_text
+from wolfstream.service.recovery.replay import Computing, origin_difference, replay, unshared
 from wolfstream.service.spec.stored import other_numerics, read_stored_spec
 from wolfstream.service.storage.entries import KeyedRequest
 from wolfstream.service.storage.interfaces import Replays, Snapshots, Storage

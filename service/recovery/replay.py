@@ -14,7 +14,10 @@ from importlib.metadata import version
 from pathlib import Path
 from typing import Any, TypeAlias
 
-from wolfstream.service.engine.absorb import (
+from wolfstream.service.errors import StartupError
+from wolfstream.service.heads.fit import fit_from_record
+from wolfstream.service.model.learner import Learner
+from wolfstream.service.recovery.absorb import (
     Results,
     absorb_block,
     absorb_part,
@@ -23,11 +26,7 @@ from wolfstream.service.engine.absorb import (
     learn_again,
     store_waiting_rows,
 )
-from wolfstream.service.engine.broken import error_text
-from wolfstream.service.engine.idempotency import answered
-from wolfstream.service.errors import StartupError
-from wolfstream.service.heads.fit import fit_from_record
-from wolfstream.service.model.learner import Learner
+from wolfstream.service.recovery.broken import error_text
 from wolfstream.service.samples.record import from_prediction_record
 from wolfstream.service.spec.stored import NUMERICS
 from wolfstream.service.storage.entries import Entry, KeyedRequest
@@ -178,7 +177,7 @@ def _replay_block(
     for entry, answer in zip(block, answers, strict=True):
         if entry.sequence in unanswered:
             first = {**joined_answer(before, answer), "epoch": epoch}
-            requests.append(answered(unanswered[entry.sequence], first))
+            requests.append(unanswered[entry.sequence].with_answer(first))
     before.clear()
     return requests
 

@@ -1,6 +1,6 @@
 """After a crash, a process of its own uses each model, so that the server does not crash again.
 
-`python -m wolfstream.service.engine.rehearsal DIR FIRST` recovers the models of a data directory
+`python -m wolfstream.service.recovery.rehearsal DIR FIRST` recovers the models of a data directory
 one after another, from model id FIRST on. It predicts and learns with each, and writes nothing.
 Before each step it prints the model's id and the sequence after which it goes on. If it crashes,
 the model of its last line is left out of the next recovery, as one whose replay has ended the
@@ -74,11 +74,11 @@ def main(data: Path, first: int) -> None:
 
 def _use(entry: "CatalogueEntry", storage: "Storage") -> Iterator[int]:
     """Yield the sequence after which each step goes on, before it is taken."""
-    from wolfstream.service.engine.first_use import use_once
-    from wolfstream.service.engine.recovery import RESTORING, restore_newest
     from wolfstream.service.model.draft import Limits
     from wolfstream.service.model.learner import Learner
     from wolfstream.service.model.live import Model
+    from wolfstream.service.recovery.first_use import use_once
+    from wolfstream.service.recovery.model_recovery import RESTORING, restore_newest
     from wolfstream.service.spec.stored import read_stored_spec
 
     model = Model(entry.number, entry.name, read_stored_spec(entry.spec))
@@ -94,7 +94,7 @@ def _use(entry: "CatalogueEntry", storage: "Storage") -> Iterator[int]:
 
 
 def _replay(learner: "Learner", storage: "Storage") -> Iterator[int]:
-    from wolfstream.service.engine.replay import replay, unshared
+    from wolfstream.service.recovery.replay import replay, unshared
 
     log = storage.journal.reader(learner.model.id)
     blocks = replay(learner, log, unshared)

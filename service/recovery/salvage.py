@@ -8,8 +8,8 @@ import logging
 from contextlib import closing
 from pathlib import Path
 
-from wolfstream.service.engine.model_files import ModelFileError, add_state, describe
 from wolfstream.service.errors import StartupError, StorageFailed
+from wolfstream.service.recovery.model_files import ModelFileError, add_state, describe
 from wolfstream.service.storage.data_directory import (
     forget_high_water,
     has_lost_journal,

@@ -1,6 +1,6 @@
 """The process that compiles everything into the cache, and how a server starts and ends it.
 
-`python -m wolfstream.service.engine.compilation` is started before the server's modules are
+`python -m wolfstream.service.native.compilation` is started before the server's modules are
 imported. It prints a line with the key of each part that is compiled; parts whose keys come on its
 standard input are compiled before the others. When all is compiled, it leaves a mark in the cache,
 so that the next start needs no such process. Images are built with it.
@@ -29,7 +29,7 @@ def compiling() -> Iterator[Process | None]:
     if is_complete():
         yield None
         return
-    command = [sys.executable, "-m", "wolfstream.service.engine.compilation"]
+    command = [sys.executable, "-m", "wolfstream.service.native.compilation"]
     pipe = subprocess.PIPE
     with subprocess.Popen(command, stdin=pipe, stdout=pipe, text=True) as process:
         try:
@@ -50,7 +50,7 @@ def main() -> None:
     if is_complete():
         return
     # numba reads the path of the cache when it is imported.
-    from wolfstream.service.engine.compiled_parts import (
+    from wolfstream.service.native.compiled_parts import (
         collecting_seldom,
         compile_all,
         parts,

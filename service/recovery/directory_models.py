@@ -9,13 +9,13 @@ from contextlib import ExitStack, closing, contextmanager
 from pathlib import Path
 from typing import NamedTuple
 
-from wolfstream.service.engine.model_files import LoadedModel, add_model
-from wolfstream.service.engine.recovery import check_reached, restore_newest
-from wolfstream.service.engine.replay import replay
 from wolfstream.service.errors import WolfstreamError
 from wolfstream.service.model.learner import Learner
 from wolfstream.service.model.live import Model
 from wolfstream.service.native.process import Threads
+from wolfstream.service.recovery.model_files import LoadedModel, add_model
+from wolfstream.service.recovery.model_recovery import check_reached, restore_newest
+from wolfstream.service.recovery.replay import replay
 from wolfstream.service.spec.stored import read_stored_spec
 from wolfstream.service.storage.data_directory import (
     DirectoryInUse,

@@ -4,11 +4,11 @@ from collections.abc import Callable, Iterator
 from contextlib import closing
 from pathlib import Path
 
-from wolfstream.service.engine.absorb import decode_block
-from wolfstream.service.engine.model_files import ModelFileError, fill_model, load_model, spec_in
 from wolfstream.service.errors import StartupError
 from wolfstream.service.heads.fit import fit_from_record
 from wolfstream.service.model.live import Model
+from wolfstream.service.recovery.absorb import decode_block
+from wolfstream.service.recovery.model_files import ModelFileError, fill_model, load_model, spec_in
 from wolfstream.service.samples.record import decode_rows, from_prediction_record
 from wolfstream.service.storage.data_directory import journal_path, n_bytes, open_storage
 from wolfstream.service.storage.entries import Entry

@@ -9,8 +9,6 @@ import json
 from copy import deepcopy
 from typing import Any
 
-from wolfstream.service.engine.first_use import use_once
-from wolfstream.service.engine.model_files import LoadedModel, ModelFileError, fill_model, spec_in
 from wolfstream.service.errors import InvalidSamples, UnusableState
 from wolfstream.service.heads.saved_arrays import WrongArrays
 from wolfstream.service.heads.saved_scores import check_scores
@@ -20,6 +18,8 @@ from wolfstream.service.model.live import Model
 from wolfstream.service.model.memory import learning_bytes
 from wolfstream.service.model.saved_rows import preparing
 from wolfstream.service.model.saved_state import check_numbers
+from wolfstream.service.recovery.first_use import use_once
+from wolfstream.service.recovery.model_files import LoadedModel, ModelFileError, fill_model, spec_in
 from wolfstream.service.samples.labels import read as read_labels
 from wolfstream.service.samples.record import check_whole
 from wolfstream.service.samples.values import LONGEST_NAME
