@@ -7,6 +7,6 @@ keys.
 It may import `service.recovery`, `service.settings`, `service.storage`, `service.model`,
 `service.heads`, `service.calls`, `service.samples`, `service.spec`, `service.diagnostics`,
 `service.native`, `solver.prepare`.
-It is imported by `service.web`, `service.web.routes`, `service.web.metrics`, `service.workers`,
-`service.monitor`, `service.replicas`.
+It is imported by `service.web`, `service.web.routes`, `service.web.metrics`, `service.cluster`,
+`service.monitor`.
 """

@@ -23,7 +23,7 @@ loops.install()
 for _name in (
     "wolfstream.service.web.server",
     "wolfstream.service.web.joining",
-    "wolfstream.service.web.roles",
+    "wolfstream.service.cluster.roles",
     "nats.js.kv",
 ):
     importlib.import_module(_name)

@@ -9,10 +9,12 @@ from fastapi.routing import APIRoute
 from starlette.types import ASGIApp, Receive, Scope, Send
 
 from wolfstream.service.access.key_ring import KeyRing
+from wolfstream.service.cluster.follower_engine import FollowerEngine
+from wolfstream.service.cluster.leader import Leader
+from wolfstream.service.cluster.membership import Membership
 from wolfstream.service.engine.facade import Engine
 from wolfstream.service.engine.serving import ServingEngine
 from wolfstream.service.monitor.producer import Monitor
-from wolfstream.service.replicas.membership import Membership
 from wolfstream.service.settings import Settings
 from wolfstream.service.web.formats.memory import MemoryBudget
 from wolfstream.service.web.formats.problems import add_problems, problem_response
@@ -42,8 +44,6 @@ from wolfstream.service.web.routes.server import (
 )
 from wolfstream.service.web.routes.state import state_endpoints
 from wolfstream.service.web.routes.stream import Streams, stream_endpoints
-from wolfstream.service.workers.follower_engine import FollowerEngine
-from wolfstream.service.workers.leader import Leader
 
 
 class Application(FastAPI):

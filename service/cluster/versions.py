@@ -11,9 +11,9 @@ from typing import Any, NamedTuple
 
 import msgpack
 
+from wolfstream.service.cluster.tree import Bytes, TreeWriter, difference
 from wolfstream.service.model.feature_names import NamesWriter
 from wolfstream.service.model.published import ModelView
-from wolfstream.service.views.tree import Bytes, TreeWriter, difference
 
 # Of the encoded view: a follower may run another version of the program.
 FORMAT = 1

@@ -3,10 +3,10 @@
 import ssl
 from typing import Any, NamedTuple
 
-from wolfstream.service.replicas.director import Director
-from wolfstream.service.replicas.followed_models import FollowedModels
-from wolfstream.service.replicas.neighbours import Neighbours
-from wolfstream.service.replicas.served_views import ServedViews
+from wolfstream.service.cluster.director import Director
+from wolfstream.service.cluster.followed_models import FollowedModels
+from wolfstream.service.cluster.neighbours import Neighbours
+from wolfstream.service.cluster.served_views import ServedViews
 
 
 class Membership(NamedTuple):

@@ -17,9 +17,9 @@ from typing import Any, NamedTuple
 from nats.aio.msg import Msg
 from nats.errors import Error
 
+from wolfstream.service.cluster.quorum import Quorum, StreamState
 from wolfstream.service.fleet import commit_messages
 from wolfstream.service.fleet.connection import NatsConnection
-from wolfstream.service.fleet.quorum import Quorum, StreamState
 from wolfstream.service.storage import snapshot_format
 
 logger = logging.getLogger(__name__)

@@ -6,6 +6,10 @@ import threading
 import time
 from typing import Any
 
+from wolfstream.service.cluster.calls import Calls
+from wolfstream.service.cluster.channel import Channel, FrameKind, LeaderState, labels_to_plain
+from wolfstream.service.cluster.versions import ViewVersion
+from wolfstream.service.cluster.worker_views import WorkerViews
 from wolfstream.service.diagnostics.metrics import Metrics
 from wolfstream.service.engine.queue_items import Response
 from wolfstream.service.engine.readiness import become_sparse
@@ -35,10 +39,6 @@ from wolfstream.service.samples.validation import Samples
 from wolfstream.service.settings import Settings
 from wolfstream.service.spec.heads import HeadName
 from wolfstream.service.spec.stored import read_stored_spec
-from wolfstream.service.views.versions import ViewVersion
-from wolfstream.service.workers.calls import Calls
-from wolfstream.service.workers.channel import Channel, FrameKind, LeaderState, labels_to_plain
-from wolfstream.service.workers.worker_views import WorkerViews
 
 logger = logging.getLogger(__name__)
 

@@ -10,9 +10,9 @@ import logging
 from collections.abc import Callable, Iterable
 from typing import NamedTuple
 
+from wolfstream.service.cluster.versions import Versions, ViewVersion
 from wolfstream.service.errors import Refusal, ServerFailed, UnknownModel
 from wolfstream.service.model.live import Model
-from wolfstream.service.views.versions import Versions, ViewVersion
 
 logger = logging.getLogger(__name__)
 

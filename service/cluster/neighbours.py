@@ -12,7 +12,7 @@ from typing import Any
 
 import httpx
 
-from wolfstream.service.replicas.director import Director
+from wolfstream.service.cluster.director import Director
 
 logger = logging.getLogger(__name__)
 

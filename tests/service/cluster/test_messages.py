@@ -10,10 +10,7 @@ import numpy as np
 import pytest
 
 from wolfstream.service import errors
-from wolfstream.service.diagnostics.metrics import Histogram
-from wolfstream.service.errors import InDoubt, QuotaExceeded, Refusal
-from wolfstream.service.samples.ids import LateLabels
-from wolfstream.service.workers.channel import (
+from wolfstream.service.cluster.channel import (
     Channel,
     FrameKind,
     ResourceUse,
@@ -25,6 +22,9 @@ from wolfstream.service.workers.channel import (
     refusal_from_plain,
     refusal_to_plain,
 )
+from wolfstream.service.diagnostics.metrics import Histogram
+from wolfstream.service.errors import InDoubt, QuotaExceeded, Refusal
+from wolfstream.service.samples.ids import LateLabels
 
 
 def kinds(kind: type[Refusal] = Refusal) -> Iterator[type[Refusal]]:

@@ -8,9 +8,8 @@ from collections import Counter
 from collections.abc import Awaitable, Callable, Coroutine
 from typing import Any, NamedTuple
 
-from wolfstream.service.engine.facade import Engine
-from wolfstream.service.errors import NotReady, Refusal
-from wolfstream.service.fleet.members import (
+from wolfstream.service.cluster.director import Target
+from wolfstream.service.cluster.members import (
     BEAT_SECONDS,
     Leadership,
     Members,
@@ -21,8 +20,9 @@ from wolfstream.service.fleet.members import (
     stands_by,
     successor,
 )
+from wolfstream.service.engine.facade import Engine
+from wolfstream.service.errors import NotReady, Refusal
 from wolfstream.service.fleet.opening import Fleet
-from wolfstream.service.replicas.director import Target
 from wolfstream.service.settings import Settings
 
 logger = logging.getLogger(__name__)

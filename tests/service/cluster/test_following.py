@@ -6,15 +6,15 @@ import numpy as np
 import pytest
 
 from tests.service.specs import PAPERS
+from wolfstream.service.cluster.follower import Follower, OutOfStep
+from wolfstream.service.cluster.tree import TreeWriter
+from wolfstream.service.cluster.versions import Versions, ViewVersion
 from wolfstream.service.heads.kinds import KINDS
 from wolfstream.service.model.learner import Learner
 from wolfstream.service.model.live import Model
 from wolfstream.service.model.published import ModelView
 from wolfstream.service.samples.validation import Samples, read_rows, read_samples
 from wolfstream.service.spec.model import ModelSpec
-from wolfstream.service.views.follower import Follower, OutOfStep
-from wolfstream.service.views.tree import TreeWriter
-from wolfstream.service.views.versions import Versions, ViewVersion
 
 SPECS: dict[str, dict[str, Any]] = {
     # So few members that slots are freed and filled again.

@@ -5,10 +5,10 @@ from typing import Any
 
 import msgpack
 
+from wolfstream.service.cluster.tree import Bytes, TreeReader, apply_difference
+from wolfstream.service.cluster.versions import FORMAT, NAMES, ViewVersion
 from wolfstream.service.model.feature_names import NamesReader
 from wolfstream.service.model.published import ModelView
-from wolfstream.service.views.tree import Bytes, TreeReader, apply_difference
-from wolfstream.service.views.versions import FORMAT, NAMES, ViewVersion
 
 
 class OutOfStep(Exception):

@@ -4,6 +4,17 @@ import asyncio
 import logging
 from collections.abc import Mapping
 
+from wolfstream.service.cluster.director import Director
+from wolfstream.service.cluster.feeds import Feeds
+from wolfstream.service.cluster.versions import ViewVersion
+from wolfstream.service.cluster.view_messages import (
+    MAX_BYTES,
+    NewerView,
+    ViewRequest,
+    ViewResponse,
+    read_request,
+    seal_response,
+)
 from wolfstream.service.engine.facade import Engine
 from wolfstream.service.errors import (
     NotLeader,
@@ -13,17 +24,6 @@ from wolfstream.service.errors import (
     TooLarge,
     UnknownModel,
 )
-from wolfstream.service.replicas.director import Director
-from wolfstream.service.replicas.view_messages import (
-    MAX_BYTES,
-    NewerView,
-    ViewRequest,
-    ViewResponse,
-    read_request,
-    seal_response,
-)
-from wolfstream.service.views.feeds import Feeds
-from wolfstream.service.views.versions import ViewVersion
 
 logger = logging.getLogger(__name__)
 

@@ -11,9 +11,9 @@ from collections.abc import Callable, Sequence
 
 import msgpack
 
+from wolfstream.service.cluster.channel import Channel, open_channel
+from wolfstream.service.cluster.leader import Leader
 from wolfstream.service.settings import Settings
-from wolfstream.service.workers.channel import Channel, open_channel
-from wolfstream.service.workers.leader import Leader
 
 logger = logging.getLogger(__name__)
 

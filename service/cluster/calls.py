@@ -3,8 +3,8 @@
 import asyncio
 from typing import Any
 
+from wolfstream.service.cluster.channel import Channel, FrameKind, refusal_from_plain
 from wolfstream.service.errors import NotReady
-from wolfstream.service.workers.channel import Channel, FrameKind, refusal_from_plain
 
 
 class Calls:

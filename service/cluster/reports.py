@@ -2,9 +2,9 @@
 
 from typing import Any
 
+from wolfstream.service.cluster.channel import counts_since
+from wolfstream.service.cluster.follower_engine import FollowerEngine
 from wolfstream.service.diagnostics.metrics import Histogram
-from wolfstream.service.workers.channel import counts_since
-from wolfstream.service.workers.follower_engine import FollowerEngine
 
 
 class WorkerCounts:

@@ -12,8 +12,8 @@ from typing import Any, NamedTuple
 
 import msgpack
 
+from wolfstream.service.cluster.versions import ViewVersion
 from wolfstream.service.errors import Unauthenticated, Unreadable
-from wolfstream.service.views.versions import ViewVersion
 
 SEAL = "wolfstream-seal"
 # Bound on the size of a response. A view larger than half of it is not copied.

@@ -2,13 +2,13 @@
 
 import asyncio
 
+from wolfstream.service.cluster.calls import Calls
+from wolfstream.service.cluster.channel import FrameKind
+from wolfstream.service.cluster.follower import Follower, OutOfStep
+from wolfstream.service.cluster.versions import ViewVersion
 from wolfstream.service.errors import NotReady, Refusal
 from wolfstream.service.model.live import Model
 from wolfstream.service.model.published import ModelView
-from wolfstream.service.views.follower import Follower, OutOfStep
-from wolfstream.service.views.versions import ViewVersion
-from wolfstream.service.workers.calls import Calls
-from wolfstream.service.workers.channel import FrameKind
 
 # Larger views are read on another thread, so that they do not block the event loop.
 _INLINE_BYTES = 1 << 19

@@ -5,16 +5,16 @@ from collections.abc import Mapping
 
 import httpx
 
-from wolfstream.service.errors import Refusal
-from wolfstream.service.replicas.director import Target
-from wolfstream.service.replicas.view_messages import (
+from wolfstream.service.cluster.director import Target
+from wolfstream.service.cluster.versions import ViewVersion
+from wolfstream.service.cluster.view_messages import (
     MAX_BYTES,
     SEAL,
     ViewResponse,
     read_response,
     seal_request,
 )
-from wolfstream.service.views.versions import ViewVersion
+from wolfstream.service.errors import Refusal
 
 # A replica responds within half a second, apart from delays of the network.
 SILENT_SECONDS = 3.0

@@ -5,12 +5,12 @@ import time
 from collections.abc import Callable, Sequence
 from typing import Protocol
 
+from wolfstream.service.cluster.channel import Channel, FrameKind, LeaderState, ResourceUse
 from wolfstream.service.engine.facade import Engine
 from wolfstream.service.errors import NotLeader, NotReady, UnknownModel
 from wolfstream.service.model.live import Model
 from wolfstream.service.spec.heads import HeadName
 from wolfstream.service.spec.model import ModelSpec
-from wolfstream.service.workers.channel import Channel, FrameKind, LeaderState, ResourceUse
 
 # Time between two checks for changes that nobody reports, such as phases and recovered models.
 _CHECK_SECONDS = 0.05

@@ -11,16 +11,16 @@ import logging
 from collections.abc import Callable, Mapping
 from typing import Any
 
+from wolfstream.service.cluster.director import Director, Target
+from wolfstream.service.cluster.follower import Follower, OutOfStep
+from wolfstream.service.cluster.peers import PeerFailed, Peers, PeerUnreachable
+from wolfstream.service.cluster.versions import ViewVersion
+from wolfstream.service.cluster.view_messages import NewerView, ViewResponse
 from wolfstream.service.errors import Refusal
 from wolfstream.service.model.live import Model
 from wolfstream.service.model.revision import Revision, read_tag
-from wolfstream.service.replicas.director import Director, Target
-from wolfstream.service.replicas.peers import PeerFailed, Peers, PeerUnreachable
-from wolfstream.service.replicas.view_messages import NewerView, ViewResponse
 from wolfstream.service.spec.stored import read_stored_spec
 from wolfstream.service.storage.entries import is_same_lineage
-from wolfstream.service.views.follower import Follower, OutOfStep
-from wolfstream.service.views.versions import ViewVersion
 
 logger = logging.getLogger(__name__)
 

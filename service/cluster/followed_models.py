@@ -6,6 +6,9 @@ A request that a copy cannot answer is refused with NotLeader, and then forwarde
 from copy import copy
 from typing import NoReturn
 
+from wolfstream.service.cluster.director import Director
+from wolfstream.service.cluster.followed_views import FollowedViews
+from wolfstream.service.cluster.peers import Peers
 from wolfstream.service.diagnostics.metrics import Metrics
 from wolfstream.service.engine.delivery import SequenceWaiters
 from wolfstream.service.engine.queue_items import Response
@@ -14,9 +17,6 @@ from wolfstream.service.errors import NotLeader, NotReached
 from wolfstream.service.model.live import Model
 from wolfstream.service.model.published import ModelView
 from wolfstream.service.model.revision import Revision
-from wolfstream.service.replicas.director import Director
-from wolfstream.service.replicas.followed_views import FollowedViews
-from wolfstream.service.replicas.peers import Peers
 from wolfstream.service.samples.ids import RowId
 from wolfstream.service.settings import Settings
 from wolfstream.service.spec.heads import HeadName

@@ -10,19 +10,19 @@ import numpy as np
 import pytest
 
 from tests.service.specs import PAPERS
+from wolfstream.service.cluster import peers as peers_module
+from wolfstream.service.cluster.feeds import Feeds
+from wolfstream.service.cluster.followed_models import FollowedModels
+from wolfstream.service.cluster.peers import PeerFailed, Peers
+from wolfstream.service.cluster.served_views import ServedViews
+from wolfstream.service.cluster.view_messages import SEAL, read_request, seal_request
 from wolfstream.service.errors import NotLeader, NotReached, Unauthenticated, UnknownModel
 from wolfstream.service.model.learner import Learner
 from wolfstream.service.model.live import Model
 from wolfstream.service.model.revision import Revision
-from wolfstream.service.replicas import peers as peers_module
-from wolfstream.service.replicas.followed_models import FollowedModels
-from wolfstream.service.replicas.peers import PeerFailed, Peers
-from wolfstream.service.replicas.served_views import ServedViews
-from wolfstream.service.replicas.view_messages import SEAL, read_request, seal_request
 from wolfstream.service.samples.validation import read_samples
 from wolfstream.service.settings import Settings
 from wolfstream.service.spec.model import ModelSpec
-from wolfstream.service.views.feeds import Feeds
 
 SECRET = "a secret"
 ROWS = np.arange(20.0).reshape(10, 2)

@@ -6,17 +6,8 @@ import time
 from collections.abc import Callable, Coroutine
 from typing import Any
 
-from wolfstream.service.diagnostics.metrics import Histogram
-from wolfstream.service.engine.facade import Engine
-from wolfstream.service.engine.queue_items import LearnRequest, Response
-from wolfstream.service.errors import InDoubt, ModelBroken, Refusal, ServerFailed
-from wolfstream.service.model.live import Model
-from wolfstream.service.model.revision import Revision
-from wolfstream.service.samples.record import decode_rows, from_record
-from wolfstream.service.views.feeds import Feeds
-from wolfstream.service.views.versions import ViewVersion
-from wolfstream.service.workers.announcements import Announcements, FleetLink
-from wolfstream.service.workers.channel import (
+from wolfstream.service.cluster.announcements import Announcements, FleetLink
+from wolfstream.service.cluster.channel import (
     Channel,
     FrameKind,
     ResourceUse,
@@ -25,6 +16,15 @@ from wolfstream.service.workers.channel import (
     refusal_to_plain,
     revisions,
 )
+from wolfstream.service.cluster.feeds import Feeds
+from wolfstream.service.cluster.versions import ViewVersion
+from wolfstream.service.diagnostics.metrics import Histogram
+from wolfstream.service.engine.facade import Engine
+from wolfstream.service.engine.queue_items import LearnRequest, Response
+from wolfstream.service.errors import InDoubt, ModelBroken, Refusal, ServerFailed
+from wolfstream.service.model.live import Model
+from wolfstream.service.model.revision import Revision
+from wolfstream.service.samples.record import decode_rows, from_record
 
 logger = logging.getLogger(__name__)
 
