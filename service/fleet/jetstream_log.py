@@ -19,8 +19,8 @@ from wolfstream.service.storage.interfaces import LogDeleted
 from wolfstream.service.storage.log import LogGap
 from wolfstream.service.storage.term import Term, TermState, split_blocks
 
-# How long an append is retried, and how long the caller waits for it.
-_RETRY_SECONDS, _SECONDS = 10.0, 60.0
+# How long an append is retried before it is in doubt, and how long the caller waits for it.
+RETRY_SECONDS, SECONDS = 10.0, 60.0
 # Attempts to append while other replicas append as well.
 _ATTEMPTS = 5
 
@@ -56,7 +56,7 @@ class KeyArchive:
             self.chain.read_on()
             planned = self.chain.plan(self._writer, rows)
             try:
-                first = self._nats.run(store(self._nats, [planned], _RETRY_SECONDS), _SECONDS)
+                first = self._nats.run(store(self._nats, [planned], RETRY_SECONDS), SECONDS)
             except PlaceTaken:  # another replica appended meanwhile
                 continue
             except InDoubt as error:
@@ -70,13 +70,11 @@ class KeyArchive:
     def purge(self, before: int) -> None:
         """Delete the messages before a sequence of the stream. Raises StorageFailed."""
         try:
-            self._nats.run(self.chain.messages.purge(before), _SECONDS)
+            self._nats.run(self.chain.messages.purge(before), SECONDS)
         except (NatsRefusal, NatsTimeout) as error:
             raise StorageFailed(f"the {self.chain.name} could not be purged: {error}") from None
 
 
-# How long an append is retried before it is in doubt, and how long the caller waits for it.
-RETRY_SECONDS, SECONDS = 10.0, 60.0
 # Timeout of reads of a term's own log. It is short because challengers need such reads on the
 # thread that learns for all models.
 _OWN_READ_SECONDS = 1.0

@@ -309,7 +309,7 @@ class TestPurge:
         learn(leader, model, 1)
         leader.terms[model].write_answers([keyed(model, 1, b"first answer")])
         checkpoint(leader, model, 1)
-        monkeypatch.setattr(jetstream_log, "_RETRY_SECONDS", 0.0)
+        monkeypatch.setattr(jetstream_log, "RETRY_SECONDS", 0.0)
         leader.fated, leader.fate = "wolfstream.states", [fate]
         with pytest.raises(StorageFailed):
             leader.terms[model].drop(1)
