@@ -19,7 +19,7 @@ from wolfstream.service.files.roles import Roles
 if TYPE_CHECKING:
     from wolfstream.service.engine.model_files import LoadedModel
     from wolfstream.service.files.labelled import LabelledFile
-    from wolfstream.service.heads.answers import Predictions
+    from wolfstream.service.heads.protocol import Predictions
     from wolfstream.service.training.evaluation import Evaluation, RegressionEvaluation
     from wolfstream.solver.arrays import Float64Array
 

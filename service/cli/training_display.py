@@ -15,9 +15,8 @@ from wolfstream.service.heads.kinds import KINDS
 from wolfstream.service.native.threads import Threads
 from wolfstream.service.spec.heads import ALGORITHMS, TaskName
 from wolfstream.service.storage.snapshot_format import State
-from wolfstream.service.training.passes import StreamProgress
 from wolfstream.service.training.plan import Data, Plan
-from wolfstream.service.training.train import train
+from wolfstream.service.training.train import StreamProgress, train
 from wolfstream.solver.frank_wolfe.driver import Progress
 from wolfstream.solver.rows.matrix import Matrix, concatenate_rows
 

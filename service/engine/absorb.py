@@ -9,7 +9,7 @@ from typing import Any, NamedTuple, TypeAlias
 
 import numpy as np
 
-from wolfstream.service.heads.answers import Answers
+from wolfstream.service.heads.protocol import Answers
 from wolfstream.service.model.columns import plain_notices
 from wolfstream.service.model.learner import Learner
 from wolfstream.service.samples.predicted import (

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from wolfstream.service.heads.kind import rows_of_kind, rows_to_learn
+from wolfstream.service.heads.exercises import rows_of_kind, rows_to_learn
 from wolfstream.service.heads.kinds import KINDS
 from wolfstream.service.model.learner import Learner
 from wolfstream.service.model.live import Model

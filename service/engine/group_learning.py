@@ -16,7 +16,14 @@ from typing import Any, TypeAlias
 
 from wolfstream.service.diagnostics.metrics import Metrics
 from wolfstream.service.engine.absorb import store_waiting_rows
-from wolfstream.service.engine.admission import Admission, admit, count_rejected
+from wolfstream.service.engine.admission import (
+    COSTLY_BYTES,
+    Admission,
+    admit,
+    count_rejected,
+    is_costly,
+    with_precomputed,
+)
 from wolfstream.service.engine.blocks import AdmittedRequest
 from wolfstream.service.engine.broken import (
     error_text,
@@ -25,13 +32,10 @@ from wolfstream.service.engine.broken import (
     mark_stopped,
 )
 from wolfstream.service.engine.challengers import Challengers
-from wolfstream.service.engine.commits import Commits
-from wolfstream.service.engine.costly_requests import COSTLY_BYTES, is_costly, with_precomputed
-from wolfstream.service.engine.duplicates import Duplicates
-from wolfstream.service.engine.idempotency_keys import IdempotencyKeys
-from wolfstream.service.engine.late_labels import count_unlearned
+from wolfstream.service.engine.commits import CommitOutcome, Commits, UnfinishedCommits
+from wolfstream.service.engine.idempotency import Duplicates, IdempotencyKeys
+from wolfstream.service.engine.late_labels import AdmittedPrediction, count_unlearned
 from wolfstream.service.engine.live_models import LiveModels
-from wolfstream.service.engine.predictions import AdmittedPrediction
 from wolfstream.service.engine.queue_items import (
     GroupRequest,
     LabelOutcomes,
@@ -43,7 +47,6 @@ from wolfstream.service.engine.queue_items import (
 )
 from wolfstream.service.engine.snapshot_schedule import SnapshotSchedule
 from wolfstream.service.engine.turns import Turns, Work
-from wolfstream.service.engine.unfinished import CommitOutcome, UnfinishedCommits
 from wolfstream.service.engine.writer_role import Products, WriterRole
 from wolfstream.service.errors import NotYetLearned, Refusal, ServerFailed, StorageFailed
 from wolfstream.service.model.learner import Learner

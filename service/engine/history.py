@@ -11,13 +11,13 @@ from typing import Any
 
 from wolfstream.service.calls.models import Snapshot
 from wolfstream.service.engine.broken import mark_broken
-from wolfstream.service.engine.idempotency_keys import IdempotencyKeys
+from wolfstream.service.engine.idempotency import IdempotencyKeys
 from wolfstream.service.engine.live_models import LiveModels
 from wolfstream.service.engine.model_files import ModelFileError, fill_model, spec_in
 from wolfstream.service.engine.recovery import check_creation
 from wolfstream.service.engine.writer_role import Products
 from wolfstream.service.errors import StorageFailed, UnknownSnapshot, UnusableSnapshot
-from wolfstream.service.heads.scores import score_in
+from wolfstream.service.heads.value_scores import score_in
 from wolfstream.service.model.learner import Learner
 from wolfstream.service.model.live import Model, rfc3339
 from wolfstream.service.storage.entries import Rollback, new_epoch

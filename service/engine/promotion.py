@@ -13,7 +13,7 @@ from typing import Any
 from wolfstream.service.engine.broken import mark_broken
 from wolfstream.service.engine.challengers import Challengers
 from wolfstream.service.engine.history import History
-from wolfstream.service.engine.idempotency_keys import IdempotencyKeys
+from wolfstream.service.engine.idempotency import IdempotencyKeys
 from wolfstream.service.engine.live_models import LiveModels
 from wolfstream.service.engine.model_files import ModelFileError, fill_model, spec_in
 from wolfstream.service.engine.snapshot_schedule import SnapshotSchedule

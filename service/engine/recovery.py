@@ -11,8 +11,7 @@ from collections.abc import Callable
 from typing import Any, NamedTuple
 
 from wolfstream.service.engine.broken import error_text
-from wolfstream.service.engine.origin import difference
-from wolfstream.service.engine.replay import Computing, replay, unshared
+from wolfstream.service.engine.replay import Computing, origin_difference, replay, unshared
 from wolfstream.service.errors import StartupError, StorageFailed
 from wolfstream.service.model.learner import Learner
 from wolfstream.service.model.live import Model
@@ -312,7 +311,7 @@ def warn_of_other_numerics(learner: Learner, spec: Any) -> None:
 
 def _warn_of_other_origin(model: Model, sequence: int, state: State) -> None:
     """Warn if a replay after this snapshot may give other bits than those acknowledged."""
-    changed = difference(state.plain.get("made"))
+    changed = origin_difference(state.plain.get("made"))
     if changed:
         model.notice = (
             f"its snapshot of sequence {sequence} was made with {changed}: what was learned after "

@@ -15,8 +15,8 @@ from contextlib import closing, suppress
 from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple
 
+from wolfstream.service.storage.crash_marks import ReplayMarks
 from wolfstream.service.storage.data_directory import replays_path
-from wolfstream.service.storage.replay_marks import ReplayMarks
 
 if TYPE_CHECKING:
     from wolfstream.service.model.learner import Learner

@@ -1,9 +1,18 @@
-"""Replay: the blocks of a log are learned again, exactly as they were learned live."""
+"""Replay: the blocks of a log are learned again, exactly as they were learned live.
 
+A replay gives the same bits where the numerics (`spec.stored.NUMERICS`), numpy, numba and the kind
+of processor are those with which the samples were learned. Elsewhere a sum may be rounded in
+another order. Snapshots record these four, so that a difference can be reported.
+"""
+
+import functools
 import logging
-from collections.abc import Callable, Iterator
-from contextlib import AbstractContextManager, nullcontext
-from typing import TypeAlias
+import platform
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import AbstractContextManager, nullcontext, suppress
+from importlib.metadata import version
+from pathlib import Path
+from typing import Any, TypeAlias
 
 from wolfstream.service.engine.absorb import (
     Results,
@@ -15,13 +24,52 @@ from wolfstream.service.engine.absorb import (
     store_waiting_rows,
 )
 from wolfstream.service.engine.broken import error_text
-from wolfstream.service.engine.idempotency_keys import answered
+from wolfstream.service.engine.idempotency import answered
 from wolfstream.service.errors import StartupError
 from wolfstream.service.heads.fit import fit_from_record
 from wolfstream.service.model.learner import Learner
 from wolfstream.service.samples.predicted import from_prediction_record
+from wolfstream.service.spec.stored import NUMERICS
 from wolfstream.service.storage.entries import Entry, KeyedRequest
 from wolfstream.service.storage.log import LogReader
+
+_CPUINFO = Path("/proc/cpuinfo")
+
+
+@functools.cache
+def present_origin() -> Mapping[str, Any]:
+    """Return what snapshots of this process record of their origin."""
+    return {
+        "numerics": NUMERICS,
+        "numpy": version("numpy"),
+        "numba": version("numba"),
+        "processor": _processor(),
+    }
+
+
+def origin_difference(recorded: Mapping[str, Any] | None) -> str:
+    """Return in words what differs from a snapshot's origin; "" if nothing does or it is unknown.
+
+    recorded: the snapshot's origin; None if it recorded none.
+    """
+    if recorded is None:
+        return ""
+    return ", ".join(
+        f"{name} {recorded.get(name)} (now {value})"
+        for name, value in present_origin().items()
+        if recorded.get(name) != value
+    )
+
+
+def _processor() -> str:
+    """Return the system's name of the processor."""
+    with suppress(OSError):
+        for line in _CPUINFO.read_text().splitlines():
+            name, _, value = line.partition(":")
+            if name.strip() in ("model name", "CPU part"):
+                return f"{platform.machine()} {value.strip()}"
+    return platform.machine()
+
 
 logger = logging.getLogger(__name__)
 

@@ -15,9 +15,9 @@ from weakref import WeakKeyDictionary
 from wolfstream.service.diagnostics.metrics import Metrics
 from wolfstream.service.engine.commits import Commits
 from wolfstream.service.engine.followed_log import needed_by_challengers
-from wolfstream.service.engine.idempotency_keys import IdempotencyKeys
+from wolfstream.service.engine.idempotency import IdempotencyKeys
 from wolfstream.service.engine.live_models import LiveModels
-from wolfstream.service.engine.origin import present_origin
+from wolfstream.service.engine.replay import present_origin
 from wolfstream.service.engine.writer_role import Products, WriterRole
 from wolfstream.service.errors import SnapshotFailed, StorageFailed
 from wolfstream.service.model.learner import Learner

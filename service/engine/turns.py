@@ -28,7 +28,7 @@ from wolfstream.service.engine.absorb import (
 from wolfstream.service.engine.admission import count_rejected
 from wolfstream.service.engine.blocks import AdmittedRequest, seconds_per_sample
 from wolfstream.service.engine.broken import learned_elsewhere, mark_broken, not_yet_learned
-from wolfstream.service.engine.duplicates import Duplicates
+from wolfstream.service.engine.idempotency import Duplicates
 from wolfstream.service.engine.late_labels import count_unlearned
 from wolfstream.service.engine.live_models import LiveModels
 from wolfstream.service.engine.queue_items import (

@@ -16,10 +16,10 @@ from wolfstream.service.errors import InvalidSamples, UnusableState
 from wolfstream.service.heads.saved_arrays import WrongArrays
 from wolfstream.service.heads.saved_scores import check_scores
 from wolfstream.service.model.draft import Limits
-from wolfstream.service.model.fitting_rows import preparing
-from wolfstream.service.model.footprint import learning_bytes
 from wolfstream.service.model.learner import Learner
 from wolfstream.service.model.live import Model
+from wolfstream.service.model.memory import learning_bytes
+from wolfstream.service.model.saved_rows import preparing
 from wolfstream.service.model.saved_state import check_numbers
 from wolfstream.service.samples.labels import read as read_labels
 from wolfstream.service.samples.predicted import check_whole

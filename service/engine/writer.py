@@ -21,7 +21,7 @@ from wolfstream.service.engine.challengers import Challengers
 from wolfstream.service.engine.commits import Commits
 from wolfstream.service.engine.group_learning import Acknowledge, GroupLearning
 from wolfstream.service.engine.history import History
-from wolfstream.service.engine.idempotency_keys import IdempotencyKeys
+from wolfstream.service.engine.idempotency import IdempotencyKeys
 from wolfstream.service.engine.leading import Leadership, RunInOrder
 from wolfstream.service.engine.live_models import PROGRESS_SECONDS, LiveModels
 from wolfstream.service.engine.model_files import LoadedModel

@@ -11,8 +11,8 @@ from collections.abc import Callable, Mapping
 from pathlib import Path
 
 from wolfstream.service.engine.group_queue import GroupQueue
-from wolfstream.service.engine.phase import Phase
 from wolfstream.service.engine.queue_items import Item, Waiter
+from wolfstream.service.engine.readiness import Phase
 from wolfstream.service.engine.warm_up import WarmUp
 from wolfstream.service.engine.writer import Writer
 

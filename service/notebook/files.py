@@ -16,7 +16,7 @@ from wolfstream.service.errors import Invalid
 from wolfstream.service.model.learner import Learner
 from wolfstream.service.model.live import Model
 from wolfstream.service.notebook.assets import asset_to_learner, learner_to_asset
-from wolfstream.service.notebook.rows import NoCounterpart
+from wolfstream.service.notebook.conversions import NoCounterpart
 from wolfstream.service.notebook.semiparametric import fit_to_learner, learner_to_fit
 from wolfstream.service.notebook.streams import learner_to_stream, stream_to_learner
 from wolfstream.service.notebook.working_sets import (

@@ -7,8 +7,7 @@ import msgpack
 
 from wolfstream.service.model.feature_names import NamesReader
 from wolfstream.service.model.published import ModelView
-from wolfstream.service.views.differences import Bytes, apply_difference
-from wolfstream.service.views.tree import TreeReader
+from wolfstream.service.views.tree import Bytes, TreeReader, apply_difference
 from wolfstream.service.views.versions import FORMAT, NAMES, ViewVersion
 
 

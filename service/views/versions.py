@@ -13,8 +13,7 @@ import msgpack
 
 from wolfstream.service.model.feature_names import NamesWriter
 from wolfstream.service.model.published import ModelView
-from wolfstream.service.views.differences import Bytes, difference
-from wolfstream.service.views.tree import TreeWriter
+from wolfstream.service.views.tree import Bytes, TreeWriter, difference
 
 # Of the encoded view: a follower may run another version of the program.
 FORMAT = 1

@@ -31,6 +31,7 @@ from wolfstream.service.monitor.webhook import Webhook, deliver
 from wolfstream.service.native.garbage import begin_serving
 from wolfstream.service.replicas.membership import Membership
 from wolfstream.service.settings import Settings, taken_bytes
+from wolfstream.service.storage.crash_marks import ProcessMark, last_crash, watch_for_crashes
 from wolfstream.service.storage.data_directory import (
     crash_path,
     open_storage,
@@ -39,7 +40,6 @@ from wolfstream.service.storage.data_directory import (
     side_path,
 )
 from wolfstream.service.storage.key_mark import JournalKeyMark, ReplicaKeyMark, check_keys
-from wolfstream.service.storage.process_mark import ProcessMark, last_crash, watch_for_crashes
 from wolfstream.service.views.feeds import Feeds
 from wolfstream.service.web.formats.memory import MemoryBudget
 from wolfstream.service.web.http_server import (

@@ -5,7 +5,7 @@ import sys
 import tempfile
 from pathlib import Path
 
-from wolfstream.service.access.copied_keys import encode_keys
+from wolfstream.service.access.key_file import encode_keys
 from wolfstream.service.access.key_ring import KeyRing
 from wolfstream.service.engine.facade import Engine
 from wolfstream.service.errors import StartupError

@@ -10,8 +10,7 @@ from wolfstream.service.errors import NotLeader, NotReady, UnknownModel
 from wolfstream.service.model.live import Model
 from wolfstream.service.spec.heads import HeadName
 from wolfstream.service.spec.model import ModelSpec
-from wolfstream.service.workers.channel import Channel, FrameKind
-from wolfstream.service.workers.messages import LeaderState, ResourceUse
+from wolfstream.service.workers.channel import Channel, FrameKind, LeaderState, ResourceUse
 
 # Time between two checks for changes that nobody reports, such as phases and recovered models.
 _CHECK_SECONDS = 0.05

@@ -4,8 +4,7 @@ import asyncio
 from typing import Any
 
 from wolfstream.service.errors import NotReady
-from wolfstream.service.workers.channel import Channel, FrameKind
-from wolfstream.service.workers.messages import refusal_from_plain
+from wolfstream.service.workers.channel import Channel, FrameKind, refusal_from_plain
 
 
 class Calls:

@@ -38,8 +38,7 @@ from wolfstream.service.spec.heads import HeadName
 from wolfstream.service.spec.stored import read_stored_spec
 from wolfstream.service.views.versions import ViewVersion
 from wolfstream.service.workers.calls import Calls
-from wolfstream.service.workers.channel import Channel, FrameKind
-from wolfstream.service.workers.messages import LeaderState, labels_to_plain
+from wolfstream.service.workers.channel import Channel, FrameKind, LeaderState, labels_to_plain
 from wolfstream.service.workers.worker_views import WorkerViews
 
 logger = logging.getLogger(__name__)

@@ -17,8 +17,9 @@ from wolfstream.service.samples.record import from_record
 from wolfstream.service.views.feeds import Feeds
 from wolfstream.service.views.versions import ViewVersion
 from wolfstream.service.workers.announcements import Announcements, FleetLink
-from wolfstream.service.workers.channel import Channel, FrameKind
-from wolfstream.service.workers.messages import (
+from wolfstream.service.workers.channel import (
+    Channel,
+    FrameKind,
     ResourceUse,
     add_counts,
     labels_from_plain,

@@ -3,8 +3,8 @@
 from typing import Any
 
 from wolfstream.service.diagnostics.metrics import Histogram
+from wolfstream.service.workers.channel import counts_since
 from wolfstream.service.workers.follower_engine import FollowerEngine
-from wolfstream.service.workers.messages import counts_since
 
 
 class WorkerCounts:

@@ -18,7 +18,7 @@ from tests.simulation.log_reader import Row
 from wolfstream.service.engine.absorb import learn_again
 from wolfstream.service.engine.admission import model_limits
 from wolfstream.service.engine.followed_log import FollowedBlock, learn_block
-from wolfstream.service.model.losses import unknown_losses
+from wolfstream.service.model.comparison import unknown_losses
 from wolfstream.service.settings import Settings
 
 

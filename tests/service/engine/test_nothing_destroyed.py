@@ -24,7 +24,7 @@ from wolfstream.service.errors import StartupError
 from wolfstream.service.model.learner import Learner
 from wolfstream.service.model.live import Model
 from wolfstream.service.settings import Settings
-from wolfstream.service.storage import replay_marks
+from wolfstream.service.storage import crash_marks
 from wolfstream.service.storage.data_directory import JournalMissing, open_storage, owned
 
 SPEC = read_papers_spec({"working_set": {"max_size": 20}, "asset": None})
@@ -351,7 +351,7 @@ class TestPoison:
         self, poisoned: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
     ):
         (tmp_path / "boot").write_text("another")
-        monkeypatch.setattr(replay_marks, "_BOOT", tmp_path / "boot")
+        monkeypatch.setattr(crash_marks, "_BOOT", tmp_path / "boot")
         with pytest.raises(Killed), writing(poisoned):
             pass
 

@@ -27,8 +27,8 @@ from wolfstream.service.model.learner import Learner
 from wolfstream.service.model.live import Model
 from wolfstream.service.samples.ids import LateLabels
 from wolfstream.service.samples.validation import Samples
+from wolfstream.service.storage.crash_marks import ReplayMarks
 from wolfstream.service.storage.data_directory import forget_high_water, replays_path
-from wolfstream.service.storage.replay_marks import ReplayMarks
 from wolfstream.service.storage.snapshot_format import State, encode_state
 
 SPEC: dict[str, Any] = {"working_set": None, "asset": {"dimension": 8}}

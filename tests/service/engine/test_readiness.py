@@ -22,7 +22,7 @@ from wolfstream.service.engine import replay
 from wolfstream.service.engine.warm_up import WarmUp
 from wolfstream.service.engine.writer import Writer
 from wolfstream.service.model.learner import Learner
-from wolfstream.service.storage.replay_marks import ReplayMarks
+from wolfstream.service.storage.crash_marks import ReplayMarks
 from wolfstream.service.web.formats import body
 
 

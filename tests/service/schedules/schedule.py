@@ -41,8 +41,8 @@ from wolfstream.service.samples.ids import LateLabels
 from wolfstream.service.samples.validation import Samples
 from wolfstream.service.spec.following import Start
 from wolfstream.service.spec.heads import HeadName
+from wolfstream.service.storage.crash_marks import ReplayMarks
 from wolfstream.service.storage.data_directory import replays_path
-from wolfstream.service.storage.replay_marks import ReplayMarks
 from wolfstream.service.storage.snapshot_format import State, encode_state
 
 _MOST_ROWS, _UPLOADED = 3, 7

@@ -9,9 +9,8 @@ from wolfstream.service.errors import NotLeader, NotReady, Refusal, UnknownModel
 from wolfstream.service.settings import Settings
 from wolfstream.service.spec.model import ModelSpec
 from wolfstream.service.workers.calls import Calls
-from wolfstream.service.workers.channel import FrameKind
+from wolfstream.service.workers.channel import FrameKind, LeaderState
 from wolfstream.service.workers.follower_engine import FollowerEngine
-from wolfstream.service.workers.messages import LeaderState
 
 FLEET = {"fleet": "nats://nowhere:4222", "advertise": "http://here:8000"}
 

@@ -13,13 +13,15 @@ from wolfstream.service import errors
 from wolfstream.service.diagnostics.metrics import Histogram
 from wolfstream.service.errors import InDoubt, QuotaExceeded, Refusal
 from wolfstream.service.samples.ids import LateLabels
-from wolfstream.service.workers.channel import Channel, FrameKind, open_channel
-from wolfstream.service.workers.messages import (
+from wolfstream.service.workers.channel import (
+    Channel,
+    FrameKind,
     ResourceUse,
     add_counts,
     counts_since,
     labels_from_plain,
     labels_to_plain,
+    open_channel,
     refusal_from_plain,
     refusal_to_plain,
 )

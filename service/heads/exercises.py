@@ -1,13 +1,22 @@
-"""Runs each operation of a working set other than its steps, to compile them in parallel.
+"""Runs of a head's code, which compile it before a server needs it.
 
-The steps are one large function, which takes as long to compile as the rest of the default model.
+The steps of a working set are one large function, which takes as long to compile as the rest of the
+default model. So its other operations are run one by one, and compiled in parallel.
 """
+
+from collections.abc import Callable
 
 import numpy as np
 
+from wolfstream.service.heads.protocol import Head
+from wolfstream.service.samples.tasks import TASKS, Targets
+from wolfstream.service.spec.model import ModelSpec
+from wolfstream.solver.arrays import Float64Array
 from wolfstream.solver.kernels.row_values import WIDEST
+from wolfstream.solver.prepare.named_rows import NameTable, named_rows
 from wolfstream.solver.rows.matrix import Matrix, n_rows, take_rows
 from wolfstream.solver.simplex.pairs import pair_classes
+from wolfstream.solver.stream.votes import HeadInputs
 from wolfstream.solver.working_set.eviction import (
     close_gaps,
     give_weight,
@@ -25,6 +34,52 @@ _CLASSES = 2
 _MANY = 32
 
 
+def rows_to_learn() -> Float64Array:
+    """Return 100 rows of 3 features, the last one far away."""
+    X = np.random.default_rng(0).standard_normal((100, 3))
+    X[-1] = 1e9
+    return X
+
+
+def rows_of_kind(sparse: bool) -> Matrix:
+    """Return the rows of `rows_to_learn` as a head gets them, from arrays or named numbers."""
+    X = rows_to_learn()
+    if not sparse:
+        return X
+    named = named_rows([dict(zip("abc", row, strict=True)) for row in X.tolist()])
+    return NameTable("abc").matrix(named, 3)
+
+
+def exercise(build: Callable[[ModelSpec], Head], spec: ModelSpec, sparse: bool) -> None:
+    """Learn, predict, save and restore, with dense or sparse rows."""
+    y = TASKS[spec.task].example(len(rows_to_learn()), ["a", "b", "c"])
+    _use(build(spec), build(spec), rows_of_kind(sparse), y)
+
+
+def _use(head: Head, restored: Head, X: Matrix, y: Targets) -> None:
+    head.absorb(take_rows(X, slice(0, 1)), y[:1])
+    head.absorb(take_rows(X, slice(1, None)), y[1:])
+    few, many = take_rows(X, slice(0, 5)), take_rows(X, slice(0, len(y) - 1))
+    for rows in (take_rows(X, slice(0, 1)), few, many):
+        head.view().predict(rows)
+        head.view().predict(rows, HeadInputs({}, in_turn=True))
+    restored.restore(*head.state())
+    restored.absorb(few, y[:5])
+
+
+def exercise_adoption(learner: WorkingSet, X: Matrix) -> int:
+    """Adopt as many rows as fit, with which other exercises begin; return their number.
+
+    The last row is far from the others.
+    """
+    assert learner.max_size is not None
+    n = learner.max_size
+    codes, classes = np.arange(n) % _CLASSES, pair_classes(_CLASSES)
+    in_pair = (codes == classes[:, :1]) | (codes == classes[:, 1:])
+    learner.adopt(take_rows(X, slice(-n, None)), codes, in_pair / in_pair.sum(axis=1)[:, None])
+    return n
+
+
 def exercise_predictions(learner: WorkingSet, restored: WorkingSet, X: Matrix) -> None:
     """Adopt rows as a solution, predict, save and restore.
 
@@ -33,18 +88,13 @@ def exercise_predictions(learner: WorkingSet, restored: WorkingSet, X: Matrix) -
         restored: another new set with the same parameters.
         X: rows, (n, d).
     """
-    _adopt(learner, X)
+    exercise_adoption(learner, X)
     _predict_and_restore(learner, restored, X)
-
-
-def exercise_adoption(learner: WorkingSet, X: Matrix) -> None:
-    """Adopt rows as a solution, with which the other exercises begin."""
-    _adopt(learner, X)
 
 
 def exercise_eviction(learner: WorkingSet, X: Matrix) -> None:
     """Adopt rows, enter them into all pairs, and evict one."""
-    n = _adopt(learner, X)
+    n = exercise_adoption(learner, X)
     classes = pair_classes(_CLASSES)
     learner.problems.reserve(np.full(len(classes), n))
     store, pairs = learner.store, learner.problems.arrays
@@ -57,7 +107,7 @@ def exercise_eviction(learner: WorkingSet, X: Matrix) -> None:
 
 def exercise_heirs(learner: WorkingSet, X: Matrix) -> None:
     """Adopt rows, then pass on weight and close gaps as after an eviction."""
-    n = _adopt(learner, X)
+    n = exercise_adoption(learner, X)
     store, pairs = learner.store, learner.problems.arrays
     ridges, (heir, row) = learner.ridges.class_ridges(_CLASSES), heirs_of(pairs)
     for values in store.parts(np.arange(n)):
@@ -90,13 +140,3 @@ def _predict_and_restore(learner: WorkingSet, restored: WorkingSet, X: Matrix) -
     learner.summary(learner.view())
     _ = learner.view().support
     restored.restore(learner.state())
-
-
-def _adopt(learner: WorkingSet, X: Matrix) -> int:
-    """Adopt as many rows as fit, the last one far from the others; return their number."""
-    assert learner.max_size is not None
-    n = learner.max_size
-    codes, classes = np.arange(n) % _CLASSES, pair_classes(_CLASSES)
-    in_pair = (codes == classes[:, :1]) | (codes == classes[:, 1:])
-    learner.adopt(take_rows(X, slice(-n, None)), codes, in_pair / in_pair.sum(axis=1)[:, None])
-    return n

@@ -1,12 +1,18 @@
-"""Prequential errors of regression, and of two baselines that use no features."""
+"""Prequential scores of numbers, and the score of a head of either task.
+
+A score counts how well a head predicted samples just before it learned them. It comes with the
+scores of baselines, which use no features, on the same samples: the label or value before, the most
+frequent label so far, and the mean so far.
+"""
 
 import math
 from collections.abc import Mapping
-from typing import Any
+from typing import Any, TypeAlias
 
 import numpy as np
 
 from wolfstream.service.heads.changes import Changes
+from wolfstream.service.heads.class_scores import Hits
 from wolfstream.service.heads.recent import RecentColumns
 from wolfstream.solver.arrays import Float64Array
 
@@ -124,3 +130,14 @@ def _scores(n: int, sums: list[float], spread: float) -> list[float | None]:
     means = [value / n for value in sums]
     roots = [math.sqrt(mean) if i % 2 else mean for i, mean in enumerate(means)]
     return [*roots, 1.0 - sums[1] / spread if spread > 0.0 else None]
+
+
+Score: TypeAlias = Hits | Errors
+
+
+def score_in(plain: Mapping[str, Any]) -> Score:
+    """Return the score in a head's saved state; an empty score if the head has none."""
+    score = Errors() if "sums" in plain else Hits()
+    if "rules" in plain:
+        score.restore(plain)
+    return score
