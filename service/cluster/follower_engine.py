@@ -12,7 +12,7 @@ from wolfstream.service.cluster.versions import ViewVersion
 from wolfstream.service.cluster.worker_views import WorkerViews
 from wolfstream.service.diagnostics.metrics import Metrics
 from wolfstream.service.engine.queue_items import Response
-from wolfstream.service.engine.readiness import become_sparse
+from wolfstream.service.engine.readiness import will_be_sparse
 from wolfstream.service.engine.serving import RequestRows
 from wolfstream.service.errors import (
     NotLeader,
@@ -277,7 +277,7 @@ class FollowerEngine:
 
     async def _load_for(self, model: Model, rows: RequestRows | None) -> None:
         """Load the compiled code for a prediction into this process."""
-        sparse = await become_sparse(model, rows)
+        sparse = await will_be_sparse(model, rows)
         if (model, sparse) in self._loaded:
             return
         await self._compiled_for(model, rows, None)
@@ -290,7 +290,7 @@ class FollowerEngine:
         self, model: Model, rows: RequestRows | None, seconds: float | None
     ) -> None:
         if not self._state.compiled:
-            sparse = await become_sparse(model, rows)
+            sparse = await will_be_sparse(model, rows)
             await self._calls.answer(FrameKind.COMPILED, model.id, sparse, seconds)
 
     def _load(self, parts: list[CompiledPart]) -> None:

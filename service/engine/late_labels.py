@@ -173,24 +173,25 @@ class LabelJoiner:
 
     def __init__(self, pending: PendingRows | None, model: Model, time: int) -> None:
         self._pending, self._model, self._time = pending, model, time
-        # Labels of earlier requests of the group, which count as learned already.
+        # id -> label of an earlier request of the group, which counts as learned already
         self._drafted: dict[RowId, LabelledRow] = {}
         # first row of a request -> its predictions and rows, so that no request is decoded twice.
         self._decoded: dict[int, tuple[PredictedRows, Rows]] = {}
 
     def outcomes(self, request: LabelRequest) -> LabelOutcomes:
-        """Return the outcomes of a request after those before it. Raises Invalid."""
+        """Return the outcomes of a request, given those before it in the group. Raises Invalid."""
         if request.precomputed is not None and not self._drafted:
             return request.precomputed
         return self.look_up(request.labels)
 
     def look_up(self, labels: LateLabels) -> LabelOutcomes:
-        """Return the outcomes of labels after those that `take` has taken. Raises Invalid."""
+        """Return the outcomes of labels, given those that `take` has recorded. Raises Invalid."""
         pending = waits(self._model, self._pending)
         outcomes = LabelOutcomes([], [], [], [], [])
-        rows, new = list[WaitingRow](), dict[RowId, LabelledRow]()
+        labelled_now, new = list[WaitingRow](), dict[RowId, LabelledRow]()
         task = task_of(labels.y)
         for index, (row_id, label) in enumerate(zip(labels.ids, task.plain(labels.y), strict=True)):
+            # A label of this request or of an earlier one, or else what the log already has.
             drafted = new.get(row_id) or self._drafted.get(row_id)
             row = drafted or pending.find(row_id, self._time)
             status: Status
@@ -199,7 +200,7 @@ class LabelJoiner:
                 status = "learned"
                 prediction = self._decode(pending, row.request)[0].prediction[row.row]
                 new[row_id] = LabelledRow(label, prediction)
-                rows.append(row)
+                labelled_now.append(row)
                 outcomes.indices.append(index)
                 outcomes.seconds.append((self._time - row.request.time) / 1000.0)
             elif isinstance(row, LabelledRow):
@@ -208,7 +209,7 @@ class LabelJoiner:
                 status = row
             outcomes.status.append(status)
             outcomes.prediction.append(prediction)
-        self._add_runs(pending, outcomes, rows, labels)
+        self._add_runs(pending, outcomes, labelled_now, labels)
         return outcomes
 
     def _decode(self, pending: PendingRows, request: WaitingRequest) -> tuple[PredictedRows, Rows]:
@@ -231,20 +232,20 @@ class LabelJoiner:
         labels: LateLabels,
     ) -> None:
         """Add the samples of rows, in the order of their labels, as runs of one form each."""
-        start = 0
+        added = 0
         row_ranges = (
             slice_samples(Samples(self._decode(pending, request)[1], []), first, stop).X
             for request, first, stop in _row_ranges(rows)
         )
         for _, ranges in groupby(row_ranges, form_of):
             X = joined(list(ranges))
-            indices = outcomes.indices[start : start + n_rows(X)]
+            indices = outcomes.indices[added : added + n_rows(X)]
             record = to_record(Samples(X, task_of(labels.y).take(labels.y, indices)))
             ids = [labels.ids[index] for index in indices]
             predictions = [outcomes.prediction[index] for index in indices]
             run = SampleRun(from_record(record), record, JoinedRows(self._time, ids, predictions))
             outcomes.runs.append(run)
-            start += len(indices)
+            added += len(indices)
 
 
 def _row_ranges(rows: list[WaitingRow]) -> Iterator[tuple[WaitingRequest, int, int]]:

@@ -136,14 +136,14 @@ class NewModels:
     Args:
         storage: where they become durable.
         models: where they become live.
-        most: how many models there may be.
+        max_models: how many models there may be.
     """
 
-    def __init__(self, storage: Storage, models: LiveModels, most: int) -> None:
-        self._storage, self._models, self._most = storage, models, most
+    def __init__(self, storage: Storage, models: LiveModels, max_models: int) -> None:
+        self._storage, self._models, self._max_models = storage, models, max_models
 
     def load(self, name: str, path: Path) -> None:
-        """Make the model in a file a live one, unless one of its name exists.
+        """Make the model in a file a live one, unless a model has this name already.
 
         Raises StartupError.
         """
@@ -189,7 +189,7 @@ class NewModels:
         return learner.model
 
     def add_follower(self, name: str, loaded: LoadedModel, champion: Model) -> Learner:
-        """Make a challenger from a state of one of its champion's sequences.
+        """Make a challenger from a state that has a sequence of its champion's.
 
         Raises TooManyModels, ModelsFull, ModelExists, NotLeader, StorageFailed.
         """
@@ -203,7 +203,7 @@ class NewModels:
         return loaded.learner
 
     def add(self, name: str, loaded: LoadedModel) -> tuple[Model, bool]:
-        """Return the model of this name and state, and whether it is new.
+        """Return the model of this name and an uploaded state, and whether it is new.
 
         Raises StateExists, TooManyModels, ModelsFull, StorageFailed, NotReady.
         """
@@ -222,6 +222,10 @@ class NewModels:
         return loaded.model, True
 
     def _add(self, name: str, loaded: LoadedModel, follows: int | None = None) -> None:
+        """Make a model of a state durable, then live.
+
+        follows: the id of its champion; None if it is no challenger.
+        """
         with self._models.making(name):
             try:
                 term = add_loaded(name, loaded, self._storage, follows)
@@ -237,8 +241,8 @@ class NewModels:
         """
         self._models.memory.check_new(name, n_bytes)
         n_models = len(self._models) + len(self._models.recovering)
-        if n_models >= self._most:
+        if n_models >= self._max_models:
             raise TooManyModels(
-                f"this server has {n_models} models and may have {self._most}; "
+                f"this server has {n_models} models and may have {self._max_models}; "
                 "DELETE one that is not used"
             )

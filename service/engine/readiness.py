@@ -81,7 +81,7 @@ class Phase:
             self.check()
 
 
-# Values that are read in some milliseconds, so that another thread is not worth its while.
+# So many values are read in some milliseconds, for which another thread is not worth its while.
 _INLINE_ENTRIES = 1 << 10
 
 
@@ -101,7 +101,7 @@ class Readiness:
         self._phase = phase
         self._warm_up = warm_up
         self.leaving = False
-        # Set once it is decided whether the server becomes ready: it is, or it ends.
+        # Set once the server is ready, or ends without having been.
         self._decided = asyncio.Event()
 
     @property
@@ -143,7 +143,7 @@ class Readiness:
         """
         if self.complete:
             return
-        await self.compiled_for(model.spec, await become_sparse(model, rows), seconds)
+        await self.compiled_for(model.spec, await will_be_sparse(model, rows), seconds)
 
     async def compiled_for(
         self, spec: ModelSpec, sparse: bool, seconds: float | None = None
@@ -165,7 +165,7 @@ class Readiness:
         self._phase.check_readable()
 
 
-async def become_sparse(model: Model, rows: Rows | None) -> bool:
+async def will_be_sparse(model: Model, rows: Rows | None) -> bool:
     """Return whether heads will get rows as sparse ones, as far as can be known in advance.
 
     Args:
@@ -175,13 +175,15 @@ async def become_sparse(model: Model, rows: Rows | None) -> bool:
     form = model.published.rows.form
     if rows is None or isinstance(rows, np.ndarray) or form.sparse or form.settled:
         return form.sparse
-    first = rows_between(rows, 0, min(n_rows(rows), SETTLING))  # no later one can decide it
-    if n_entries(first) <= _INLINE_ENTRIES:
-        return _is_sparse_after(form, first)
-    return await asyncio.to_thread(_is_sparse_after, form, first)
+    # The form is settled, and so cannot change any more, by this many rows at most.
+    first_rows = rows_between(rows, 0, min(n_rows(rows), SETTLING))
+    if n_entries(first_rows) <= _INLINE_ENTRIES:
+        return _is_sparse_after(form, first_rows)
+    return await asyncio.to_thread(_is_sparse_after, form, first_rows)
 
 
 def _is_sparse_after(form: RowForm, rows: Rows) -> bool:
+    """Return whether rows are sparse once a model of this form has learned these."""
     try:
         return form.after(rows).sparse
     except (Misfit, AnotherKind):  # the rows will be refused

@@ -61,7 +61,7 @@ class PredictingEngine(Protocol):
         """
 
     def allowing(self, max_lag_seconds: float) -> "PredictingEngine":
-        """Return an engine whose predictions may lack the samples of the last seconds."""
+        """Return an engine whose predictions may lack the samples of these last seconds."""
 
     def check_stores_rows(self, model: Model) -> None:
         """Raise a Refusal if predicted rows of a model cannot wait for labels here."""
@@ -87,7 +87,16 @@ class ServingEngine(PredictingEngine, Protocol):
         durable: "asyncio.Future[Response] | None" = None,
         expected: tuple[Revision, ...] = (),
     ) -> "asyncio.Future[Response]":
-        """Queue samples; the future is done once they are on disk, learned and published."""
+        """Queue samples; the future is done once they are on disk, learned and published.
+
+        Args:
+            model: that learns.
+            head: that the samples were posted to.
+            samples: checked ones.
+            key: the request's idempotency key.
+            durable: done as soon as the samples are on disk, for a request that waits for no more.
+            expected: revisions, one of which the model must be at; () for any.
+        """
 
     def label(
         self,
@@ -96,7 +105,14 @@ class ServingEngine(PredictingEngine, Protocol):
         labels: LateLabels,
         expected: tuple[Revision, ...] = (),
     ) -> "asyncio.Future[Response]":
-        """Queue labels of predicted rows; the future is done once each is learned or refused."""
+        """Queue labels of predicted rows; the future is done once each is learned or refused.
+
+        Args:
+            model: that learns.
+            head: that the labels were posted to.
+            labels: with the ids of their rows.
+            expected: see `submit`.
+        """
 
 
 class RestoredModels:

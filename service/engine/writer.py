@@ -277,9 +277,9 @@ class Writer:
         return self._learning.busy
 
     @property
-    def most_bytes(self) -> int | None:
+    def max_request_bytes(self) -> int | None:
         """The bytes of the largest request that may begin; None if any may."""
-        return self._learning.most_bytes
+        return self._learning.max_request_bytes
 
     @property
     def can_go_on(self) -> bool:

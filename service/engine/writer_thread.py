@@ -129,7 +129,7 @@ class WriterThread:
             if self._ended.is_set():
                 return True
             writer = self._writer
-            group = self._queue.take(writer.busy, writer.may_begin_order, writer.most_bytes)
+            group = self._queue.take(writer.busy, writer.may_begin_order, writer.max_request_bytes)
             try:
                 if group:
                     self._writer.begin(group, _STEP_SECONDS)

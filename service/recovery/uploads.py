@@ -6,6 +6,7 @@ model's users would.
 """
 
 import json
+from collections.abc import Mapping, Sequence
 from copy import deepcopy
 from typing import Any
 
@@ -29,9 +30,10 @@ from wolfstream.solver.labels import key_of
 from wolfstream.solver.prepare.named_rows import n_rows
 from wolfstream.solver.prepare.row_form import RowForm
 
-_IT = "the state"
-# A sequence in a request has as many digits at most.
-_LARGEST_SEQUENCE = 10**18
+# How messages name what was uploaded.
+_STATE = "the state"
+# Sequences are below this, so that a request can name them (`If-Match`, `min_sequence`).
+_SEQUENCES_END = 10**18
 # The spec field, and the array of a state, of the rows that wait for labels.
 WAITING_ROWS = "pending"
 # Fields and arrays of a state that belong to its history, not to what was learned.
@@ -43,37 +45,44 @@ def without_history(
 ) -> tuple[dict[str, Any], dict[str, Any]]:
     """Return the fields and arrays of a state that another model may take over."""
     return (
-        {name: part for name, part in plain.items() if name not in _HISTORY},
+        {name: value for name, value in plain.items() if name not in _HISTORY},
         {name: array for name, array in arrays.items() if name not in _HISTORY},
     )
 
 
-def read_uploaded(content: bytes, limits: Limits, most_plain_bytes: int) -> tuple[State, ModelSpec]:
+def read_uploaded(content: bytes, limits: Limits, max_plain_bytes: int) -> tuple[State, ModelSpec]:
     """Decode a model file; return its state and spec. Raises UnusableState.
 
     Args:
         content: the bytes of the file.
         limits: on what a model of this server may hold.
-        most_plain_bytes: see `decode_state`.
+        max_plain_bytes: see `decode_state`.
     """
     try:
-        state = decode_state(content, _IT, most_plain_bytes)
-        spec = spec_in(state, _IT)
+        state = decode_state(content, _STATE, max_plain_bytes)
+        spec = spec_in(state, _STATE)
         plain, arrays = without_history(*state)
         _check_texts(plain)
         _check_bounds(plain, spec, limits)
     except DamagedSnapshot as error:
         reason = error.reason.replace("a snapshot", "a model file")
-        raise UnusableState(f"{_IT} {reason}") from None
+        raise UnusableState(f"{_STATE} {reason}") from None
     except ModelFileError as error:
         raise UnusableState(str(error)) from None
     except (LookupError, TypeError, AttributeError, ValueError, ArithmeticError) as error:
-        raise UnusableState(f"{_IT} cannot be restored: {error!r}") from None
+        raise UnusableState(f"{_STATE} cannot be restored: {error!r}") from None
     return State(plain, arrays), spec
 
 
 def usable(name: str, state: State, spec: ModelSpec, limits: Limits) -> LoadedModel:
-    """Return a model of an uploaded state, after a copy of it was used. Raises UnusableState."""
+    """Return a model of an uploaded state, after a copy of it was used. Raises UnusableState.
+
+    Args:
+        name: of the model.
+        state: as `read_uploaded` returned it.
+        spec: of the state.
+        limits: on what a model of this server may hold.
+    """
     try:
         check_scores(state.plain["heads"], state.plain["sequence"])
         check_numbers(spec.heads, state.arrays)
@@ -81,16 +90,16 @@ def usable(name: str, state: State, spec: ModelSpec, limits: Limits) -> LoadedMo
     except UnusableState:
         raise
     except WrongArrays as error:
-        raise UnusableState(f"{_IT} cannot be used: {error}") from None
+        raise UnusableState(f"{_STATE} cannot be used: {error}") from None
     except Exception as error:  # whatever a learner raises at values that it never saves
-        raise UnusableState(f"{_IT} cannot be used: {error!r}") from None
+        raise UnusableState(f"{_STATE} cannot be used: {error!r}") from None
     return filled(name, state, spec)
 
 
 def filled(name: str, state: State, spec: ModelSpec) -> LoadedModel:
     """Return a model of an uploaded state, not served yet. Raises UnusableState."""
     try:
-        loaded = fill_model(Model(0, name, spec), state, _IT)
+        loaded = fill_model(Model(0, name, spec), state, _STATE)
         _check_first(loaded.learner)
         plain, arrays = loaded.learner.state()
     except UnusableState:
@@ -98,12 +107,13 @@ def filled(name: str, state: State, spec: ModelSpec) -> LoadedModel:
     except ModelFileError as error:
         raise UnusableState(str(error)) from None
     except Exception as error:  # whatever a value of the wrong type makes the scores raise
-        raise UnusableState(f"{_IT} cannot be restored: {error!r}") from None
+        raise UnusableState(f"{_STATE} cannot be restored: {error!r}") from None
     # The state as the model saves it: anything else in the file is dropped.
     return loaded._replace(state=State(plain, arrays))
 
 
 def _copied(state: State) -> State:
+    """Return a copy that shares nothing with the state."""
     return State(deepcopy(state.plain), {name: a.copy() for name, a in state.arrays.items()})
 
 
@@ -132,36 +142,44 @@ def _check_texts(plain: dict[str, Any]) -> None:
     try:
         json.dumps(plain, ensure_ascii=False).encode()
     except UnicodeEncodeError:
-        raise UnusableState(f"{_IT} has text that is not valid Unicode") from None
+        raise UnusableState(f"{_STATE} has text that is not valid Unicode") from None
 
 
 def _check_bounds(plain: dict[str, Any], spec: ModelSpec, limits: Limits) -> None:
     """Raise UnusableState for more than requests could have brought a model of this server."""
     sequence, names, dimension = plain["sequence"], plain.get("names"), plain["dimension"]
-    if type(sequence) is not int or not 0 <= sequence < _LARGEST_SEQUENCE:
-        raise UnusableState(f"the sequence of {_IT} is impossible: {str(sequence)[:40]}")
+    if type(sequence) is not int or not 0 <= sequence < _SEQUENCES_END:
+        raise UnusableState(f"the sequence of {_STATE} is impossible: {str(sequence)[:40]}")
     if dimension is None and sequence:
-        raise UnusableState(f"{_IT} has learned samples, but has no features")
+        raise UnusableState(f"{_STATE} has learned samples, but has no features")
     for head in spec.heads:
         _check_labels(plain["heads"][head].get("classes"), limits.classes)
-    columns = [column[0] for column in plain["schema"]["columns"]] if "schema" in plain else []
-    schema = plain.get("schema", {})
-    texts = [text for column in schema.get("columns", ()) for text in column[2]]
-    columns += schema.get("late", ())
-    for text in (*(names or ()), *columns, *texts):
-        if not isinstance(text, str) or len(text) > LONGEST_NAME:
-            raise UnusableState(f"{_IT} has a name or a text that no request could have brought")
+    _check_names(names or (), plain.get("schema", {}))
     if names is not None and len(names) > limits.features:
         raise UnusableState(
-            f"{_IT} has {len(names)} names of features, this server's models may meet "
+            f"{_STATE} has {len(names)} names of features, this server's models may meet "
             f"{limits.features} (WOLFSTREAM_FEATURES)"
         )
     needed = learning_bytes(spec, int(dimension or 0), names is not None)
     if needed > limits.n_bytes:
         raise UnusableState(
-            f"{_IT} would take {needed >> 20} MB to go on learning, at most "
+            f"{_STATE} would take {needed >> 20} MB to go on learning, at most "
             f"{limits.n_bytes >> 20} MB may (WOLFSTREAM_MODEL_BYTES)"
         )
+
+
+def _check_names(names: Sequence[Any], schema: Mapping[str, Any]) -> None:
+    """Raise UnusableState for a name or a text that no request could have brought.
+
+    Args:
+        names: of features.
+        schema: `Schema.plain` of a table: its columns (name, number, texts, ...) and late names.
+    """
+    columns = schema.get("columns", ())
+    texts = [text for column in columns for text in column[2]]
+    for text in (*names, *(column[0] for column in columns), *schema.get("late", ()), *texts):
+        if not isinstance(text, str) or len(text) > LONGEST_NAME:
+            raise UnusableState(f"{_STATE} has a name or a text that no request could have brought")
 
 
 def _check_first(learner: Learner) -> None:
@@ -173,17 +191,20 @@ def _check_first(learner: Learner) -> None:
         form = form.after(X)
         keys = set(map(key_of, learner.heads[head].classes or ()))  # type: ignore[index]
         if len(y) != n_rows(X) or (keys and not keys.issuperset(map(key_of, y))):
-            raise UnusableState(f"the first samples of {_IT} are not those that it learned")
+            raise UnusableState(f"the first samples of {_STATE} are not those that it learned")
     if rows.first and form != rows.form:
-        raise UnusableState(f"the first samples of {_IT} do not make its rows")
+        raise UnusableState(f"the first samples of {_STATE} do not make its rows")
 
 
-def _check_labels(labels: Any, most: int) -> None:
+def _check_labels(labels: Any, max_classes: int) -> None:
+    """Raise UnusableState for labels that no request could have brought, or too many of them."""
     if labels is None:
         return
-    if not isinstance(labels, list) or len(labels) > most:
-        raise UnusableState(f"{_IT} has more labels than this server's models may meet, {most}")
+    if not isinstance(labels, list) or len(labels) > max_classes:
+        raise UnusableState(
+            f"{_STATE} has more labels than this server's models may meet, {max_classes}"
+        )
     try:
         read_labels(labels, single=False)
     except InvalidSamples as error:
-        raise UnusableState(f"a label of {_IT} {error.errors[0]['detail']}") from None
+        raise UnusableState(f"a label of {_STATE} {error.errors[0]['detail']}") from None
