@@ -12,7 +12,7 @@ from wolfstream.service.files.labelled import LabelledFile, open_data
 from wolfstream.service.files.roles import Roles
 from wolfstream.service.heads import fit
 from wolfstream.service.heads.kinds import KINDS
-from wolfstream.service.native.threads import Threads
+from wolfstream.service.native.process import Threads
 from wolfstream.service.spec.heads import ALGORITHMS, TaskName
 from wolfstream.service.storage.snapshot_format import State
 from wolfstream.service.training.plan import Data, Plan

@@ -4,7 +4,6 @@ import time
 from collections.abc import Iterable, Iterator
 from contextlib import ExitStack
 from threading import Lock
-from types import TracebackType
 from typing import Any, Self, TypeVar
 from urllib.parse import urlencode
 
@@ -123,12 +122,7 @@ class Stream(SessionStream):
             raise
         return self
 
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        traceback: TracebackType | None,
-    ) -> None:
+    def __exit__(self, kind: type[BaseException] | None, *_: object) -> None:
         try:
             if kind is None:
                 self._run(self._calls.flush())

@@ -16,7 +16,6 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from wolfstream.service.engine.blocks import AdmittedRequest, CheckedRequest, in_parts
-from wolfstream.service.engine.broken import error_text, not_yet_learned
 from wolfstream.service.engine.idempotency import Duplicates, body_digest
 from wolfstream.service.engine.late_labels import (
     AdmittedPrediction,
@@ -45,6 +44,7 @@ from wolfstream.service.model.draft import (
 from wolfstream.service.model.learner import Learner
 from wolfstream.service.model.live import Model
 from wolfstream.service.model.memory import ModelMemory
+from wolfstream.service.recovery.broken import error_text, not_yet_learned
 from wolfstream.service.samples.record import (
     as_recorded,
     concatenate_samples,

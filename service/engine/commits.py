@@ -15,10 +15,10 @@ from wolfstream.service.engine.admission import Admission
 from wolfstream.service.engine.idempotency import Duplicates, IdempotencyKeys
 from wolfstream.service.engine.live_models import LiveModels
 from wolfstream.service.engine.queue_items import Waiter
-from wolfstream.service.engine.replay import Computing, replay
 from wolfstream.service.errors import NotLeader, StartupError, StorageFailed
 from wolfstream.service.model.learner import Learner
 from wolfstream.service.model.live import Model
+from wolfstream.service.recovery.replay import Computing, replay
 from wolfstream.service.storage.entries import Entry, KeyedRequest
 from wolfstream.service.storage.interfaces import Journal, Unfinished
 from wolfstream.service.storage.term import Part, Term

@@ -15,7 +15,6 @@ from itertools import groupby
 from typing import Any, TypeAlias
 
 from wolfstream.service.diagnostics.metrics import Metrics
-from wolfstream.service.engine.absorb import store_waiting_rows
 from wolfstream.service.engine.admission import (
     COSTLY_BYTES,
     Admission,
@@ -25,12 +24,6 @@ from wolfstream.service.engine.admission import (
     with_precomputed,
 )
 from wolfstream.service.engine.blocks import AdmittedRequest
-from wolfstream.service.engine.broken import (
-    error_text,
-    learned_elsewhere,
-    mark_broken,
-    mark_stopped,
-)
 from wolfstream.service.engine.challengers import Challengers
 from wolfstream.service.engine.commits import CommitOutcome, Commits, UnfinishedCommits
 from wolfstream.service.engine.idempotency import Duplicates, IdempotencyKeys
@@ -51,6 +44,13 @@ from wolfstream.service.engine.writer_role import Products, WriterRole
 from wolfstream.service.errors import NotYetLearned, Refusal, ServerFailed, StorageFailed
 from wolfstream.service.model.learner import Learner
 from wolfstream.service.model.live import Model
+from wolfstream.service.recovery.absorb import store_waiting_rows
+from wolfstream.service.recovery.broken import (
+    error_text,
+    learned_elsewhere,
+    mark_broken,
+    mark_stopped,
+)
 from wolfstream.service.settings import Settings
 from wolfstream.service.storage.entries import now
 from wolfstream.service.storage.interfaces import LogFull

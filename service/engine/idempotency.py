@@ -212,7 +212,7 @@ class IdempotencyKeys:
 
     def answer(self, model: int, sequence: int, answer: dict[str, Any]) -> None:
         """Store the answer to a request that was committed with a key."""
-        row = answered(self._unanswered.pop((model, sequence)), answer)
+        row = self._unanswered.pop((model, sequence)).with_answer(answer)
         self._unwritten.setdefault(model, {})[sequence] = row
         self._add_size(model, sequence, len(row.answer or b""))
 
@@ -308,11 +308,6 @@ def _shrunk(answer: bytes) -> bytes:
     head = {"name": answer_fields["head"]["name"]}
     encoded: bytes = msgpack.packb({**short, "results": {}, "head": head})
     return encoded
-
-
-def answered(row: KeyedRequest, answer: dict[str, Any]) -> KeyedRequest:
-    """Return a request with its answer, encoded."""
-    return row._replace(answer=msgpack.packb(answer))
 
 
 class _Repeat(NamedTuple):

@@ -26,13 +26,15 @@ from wolfstream.service.model.waiting_rows import (
     waiting_bytes,
 )
 from wolfstream.service.samples.ids import LateLabels, RowId, Status
-from wolfstream.service.samples.predicted import (
+from wolfstream.service.samples.record import (
     JoinedRows,
     PredictedRows,
+    from_record,
     rows_record,
+    slice_samples,
     to_prediction_record,
+    to_record,
 )
-from wolfstream.service.samples.record import from_record, slice_samples, to_record
 from wolfstream.service.samples.tasks import task_of
 from wolfstream.service.samples.validation import Samples
 from wolfstream.service.storage.entries import Entry

@@ -7,15 +7,6 @@ import logging
 from pathlib import Path
 
 from wolfstream.service.engine.live_models import LiveModels
-from wolfstream.service.engine.model_files import (
-    LoadedModel,
-    ModelFileError,
-    add_loaded,
-    add_model,
-    describe,
-    fill_model,
-)
-from wolfstream.service.engine.uploads import WAITING_ROWS, in_same_state, without_history
 from wolfstream.service.errors import (
     Invalid,
     ModelExists,
@@ -30,6 +21,15 @@ from wolfstream.service.errors import (
 )
 from wolfstream.service.model.learner import Learner
 from wolfstream.service.model.live import Model
+from wolfstream.service.recovery.model_files import (
+    LoadedModel,
+    ModelFileError,
+    add_loaded,
+    add_model,
+    describe,
+    fill_model,
+)
+from wolfstream.service.recovery.uploads import WAITING_ROWS, in_same_state, without_history
 from wolfstream.service.spec.following import Start
 from wolfstream.service.spec.heads import HEADS
 from wolfstream.service.spec.model import ModelSpec

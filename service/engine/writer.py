@@ -24,7 +24,6 @@ from wolfstream.service.engine.history import History
 from wolfstream.service.engine.idempotency import IdempotencyKeys
 from wolfstream.service.engine.leading import Leadership, RunInOrder
 from wolfstream.service.engine.live_models import PROGRESS_SECONDS, LiveModels
-from wolfstream.service.engine.model_files import LoadedModel
 from wolfstream.service.engine.new_models import NewModels
 from wolfstream.service.engine.promotion import Promotion
 from wolfstream.service.engine.queue_items import GroupRequest, Item, Order, Reply, Waiter
@@ -32,14 +31,14 @@ from wolfstream.service.engine.recovery_order import MemoryLeft, Recovery, Room
 from wolfstream.service.engine.refits import serve_fit
 from wolfstream.service.engine.snapshot_schedule import SnapshotSchedule
 from wolfstream.service.engine.turns import SHORT_SECONDS
-from wolfstream.service.engine.uploads import filled
 from wolfstream.service.engine.writer_role import WriterRole
 from wolfstream.service.errors import AnotherState, InDoubt, NotReady, Refusal
 from wolfstream.service.heads.fit import Fit, Window
 from wolfstream.service.model.live import Model
 from wolfstream.service.model.memory import ModelMemory
-from wolfstream.service.native.allocator import give_back_memory
-from wolfstream.service.native.threads import Threads
+from wolfstream.service.native.process import Threads, give_back_memory
+from wolfstream.service.recovery.model_files import LoadedModel
+from wolfstream.service.recovery.uploads import filled
 from wolfstream.service.settings import Settings
 from wolfstream.service.storage.interfaces import Storage
 from wolfstream.service.storage.snapshot_format import State

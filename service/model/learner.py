@@ -26,7 +26,7 @@ from wolfstream.service.model.live import Model
 from wolfstream.service.model.pending import WAITING_ROWS, PendingRows
 from wolfstream.service.model.published import ModelView
 from wolfstream.service.model.saved_rows import preparing, restored_rows, saved_rows
-from wolfstream.service.samples.predicted import JoinedRows, PredictedRows
+from wolfstream.service.samples.record import JoinedRows, PredictedRows
 from wolfstream.service.samples.tasks import TASKS, Targets, task_of
 from wolfstream.service.samples.validation import Samples
 from wolfstream.service.spec.heads import HeadName

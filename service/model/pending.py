@@ -18,7 +18,7 @@ from numpy.typing import NDArray
 from wolfstream.service.model.waiting_rows import KnownIds, LabelledRow, WaitingRequest, WaitingRow
 from wolfstream.service.samples.ids import RowId, Status
 from wolfstream.service.samples.labels import Label
-from wolfstream.service.samples.predicted import (
+from wolfstream.service.samples.record import (
     JoinedRows,
     PredictedRows,
     checked_rows,

@@ -7,7 +7,7 @@ from typing import Any, NamedTuple
 
 from wolfstream.service.samples.ids import RowId, Status
 from wolfstream.service.samples.labels import Label
-from wolfstream.service.samples.predicted import PredictedRows
+from wolfstream.service.samples.record import PredictedRows
 from wolfstream.service.samples.tasks import Task
 
 # The approximate memory of an id, and of its entries in a dictionary and a queue.

@@ -5,13 +5,6 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
-from wolfstream.service.engine.model_files import (
-    LoadedModel,
-    ModelFileError,
-    fill_model,
-    load_content,
-    load_model,
-)
 from wolfstream.service.errors import Invalid
 from wolfstream.service.model.learner import Learner
 from wolfstream.service.model.live import Model
@@ -25,6 +18,13 @@ from wolfstream.service.notebook.working_sets import (
     regression_set_to_learner,
     set_to_learner,
     solution_to_learner,
+)
+from wolfstream.service.recovery.model_files import (
+    LoadedModel,
+    ModelFileError,
+    fill_model,
+    load_content,
+    load_model,
 )
 from wolfstream.service.storage.snapshot_format import State, encode_state, write_content
 from wolfstream.solver.estimators.asset import AssetEstimator

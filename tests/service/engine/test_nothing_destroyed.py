@@ -16,13 +16,13 @@ import pytest
 from tests.service.specs import read_papers_spec
 from tests.service.streams import part, two_classes
 from tests.service.writer_bench import work_off
-from wolfstream.service.engine.directory_models import import_model
 from wolfstream.service.engine.queue_items import LearnRequest
-from wolfstream.service.engine.salvage import recover_directory, salvage
 from wolfstream.service.engine.writer import Writer
 from wolfstream.service.errors import StartupError
 from wolfstream.service.model.learner import Learner
 from wolfstream.service.model.live import Model
+from wolfstream.service.recovery.directory_models import import_model
+from wolfstream.service.recovery.salvage import recover_directory, salvage
 from wolfstream.service.settings import Settings
 from wolfstream.service.storage import crash_marks
 from wolfstream.service.storage.data_directory import JournalMissing, open_storage, owned

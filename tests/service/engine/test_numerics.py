@@ -7,7 +7,7 @@ import pytest
 from tests.service.numerics import computed, record
 from tests.service.streams import two_classes
 from tests.service.writer_bench import Bench
-from wolfstream.service.engine import replay
+from wolfstream.service.recovery import replay
 from wolfstream.service.spec import stored
 
 _HOW = "raise NUMERICS in service/spec/stored.py, then run python -m tests.service.numerics"

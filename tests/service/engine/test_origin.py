@@ -6,7 +6,7 @@ import pytest
 
 from tests.service.streams import two_classes
 from tests.service.writer_bench import Bench
-from wolfstream.service.engine import replay
+from wolfstream.service.recovery import replay
 
 
 def replayed(data: Path) -> Bench:

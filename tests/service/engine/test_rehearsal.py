@@ -9,7 +9,7 @@ import pytest
 from tests.service.engine.test_no_crash import ROOT
 from tests.service.streams import two_classes
 from tests.service.writer_bench import Bench
-from wolfstream.service.engine.rehearsal import leave_out_what_crashes
+from wolfstream.service.recovery.rehearsal import leave_out_what_crashes
 from wolfstream.service.storage.crash_marks import last_crash
 
 # Ends the process by SIGSEGV where a method of the model `bad` is called.
@@ -19,7 +19,7 @@ from importlib.abc import MetaPathFinder
 
 class Crashing(MetaPathFinder):
     def find_spec(self, name, path, target=None):
-        if name == "wolfstream.service.engine.first_use":  # what is used then is imported
+        if name == "wolfstream.service.recovery.first_use":  # what is used then is imported
             from wolfstream.service.model.learner import Learner
             inner = Learner.{method}
             def crash(self, *given, **named):

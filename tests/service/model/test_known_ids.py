@@ -5,7 +5,7 @@ import pytest
 
 from wolfstream.service.model.waiting_rows import KnownIds, LabelledRow, WaitingRequest
 from wolfstream.service.samples.ids import RowId
-from wolfstream.service.samples.predicted import PredictedRows
+from wolfstream.service.samples.record import PredictedRows
 
 BYTES = 1 << 30
 

@@ -3,7 +3,7 @@
 import numpy as np
 
 from wolfstream.service.model.pending import PendingRows, latest_predicted
-from wolfstream.service.samples.predicted import (
+from wolfstream.service.samples.record import (
     JoinedRows,
     PredictedRows,
     rows_record,
