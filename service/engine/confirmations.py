@@ -11,14 +11,14 @@ import time
 from collections.abc import Awaitable, Callable
 
 from wolfstream.service.engine.live_models import LiveModels
-from wolfstream.service.errors import NotReady
+from wolfstream.service.errors import NotLeader, NotReady, StorageFailed
 from wolfstream.service.model.live import Model
 
 # The part of the bound after which the log is asked again, while predictions go on, and the part
 # that those who follow views elsewhere leave for the way there.
 _RENEWED_AFTER, _LEFT_TO_FOLLOWERS = 0.25, 0.5
-# How long a prediction waits for the log at most.
-_WAIT_SECONDS = 5.0
+# How long a prediction waits for the log at most, and the pause after one that did not answer.
+_WAIT_SECONDS, _PAUSE_SECONDS = 5.0, 0.2
 
 
 class Confirmations:
@@ -79,10 +79,13 @@ class Confirmations:
         try:
             async with asyncio.timeout(_WAIT_SECONDS):
                 await asyncio.shield(self._renew(model))
-        except TimeoutError:
+        except NotLeader:
+            raise
+        except (StorageFailed, TimeoutError) as error:
+            why = error.detail if isinstance(error, StorageFailed) else "its log does not answer"
             raise NotReady(
-                f"the log of model {model.name!r} does not answer: another replica may lead it by "
-                "now, and have learned more; try again"
+                f"another replica may lead model {model.name!r} by now, and have learned more: "
+                f"{why}; try again"
             ) from None
 
     def _renew(self, model: Model) -> "asyncio.Task[None]":
@@ -95,8 +98,14 @@ class Confirmations:
         return task
 
     async def _ask(self, model: Model) -> None:
-        await self._confirm(model.name)
-        self._models.term(model)
+        try:
+            await self._confirm(model.name)
+        except NotLeader:
+            raise
+        except StorageFailed:
+            await asyncio.sleep(_PAUSE_SECONDS)
+            raise
+        self._models.term(model)  # another model may have the name by now
 
 
 def _with_champion(model: Model) -> list[Model]:

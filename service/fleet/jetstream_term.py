@@ -9,6 +9,7 @@ is stored. Nothing that the row names is ever needed again, so the deletion is r
 time: messages are purged by sequence, and states by names that are never used again.
 """
 
+import asyncio
 import json
 import time
 from collections.abc import Collection, Sequence
@@ -23,7 +24,12 @@ from wolfstream.service.fleet.commit_messages import (
     key_row,
     rollback_row,
 )
-from wolfstream.service.fleet.connection import NatsConnection, NatsRefusal, NatsTimeout
+from wolfstream.service.fleet.connection import (
+    NatsConnection,
+    NatsDisconnected,
+    NatsRefusal,
+    NatsTimeout,
+)
 from wolfstream.service.fleet.jetstream_log import RETRY_SECONDS, SECONDS, JetStreamLog
 from wolfstream.service.fleet.log_index import Purge
 from wolfstream.service.fleet.planned_commits import (
@@ -222,19 +228,39 @@ class JetStreamTerm(Term):
         It asks the stream's leader for the last message. During a network partition, a former
         leader may respond for some seconds.
         """
+        try:
+            self._nats.run(self._confirm(), _CONFIRM_SECONDS)
+        except NatsTimeout as error:
+            raise self._unconfirmed(error) from None
+
+    def begin_to_confirm(self) -> "Future[None]":
+        """Begin `confirm` on any thread, and return its result."""
+        try:
+            return self._nats.begin(self._confirm())
+        except NatsDisconnected as error:
+            confirmed = Future[None]()
+            confirmed.set_exception(self._unconfirmed(error))
+            return confirmed
+
+    async def _confirm(self) -> None:
         if self.over:
             raise self.not_leader()
-        messages, asked = self.log.chain.messages, time.monotonic()
+        asked = time.monotonic()
         try:
-            writer = self._nats.run(messages.last_writer(), _CONFIRM_SECONDS)
-        except (NatsRefusal, NatsTimeout) as error:
-            raise StorageFailed(
-                f"cannot check whether another replica writes the {self.log.name}: {error}"
-            ) from None
+            async with asyncio.timeout(_CONFIRM_SECONDS):
+                writer = await self.log.chain.messages.last_writer()
+        except (NatsRefusal, NatsTimeout, TimeoutError) as error:
+            raise self._unconfirmed(error) from None
         if writer != self._writer:
             self.end()
             raise self.not_leader()
         self.confirmed = max(self.confirmed, asked)
+
+    def _unconfirmed(self, error: Exception) -> StorageFailed:
+        return StorageFailed(
+            f"cannot check whether another replica writes the {self.log.name}: "
+            f"{error or 'no answer from NATS'}"
+        )
 
     def roll_back(
         self, rollback: Rollback, learned: int, pinned: Collection[str], kept: int

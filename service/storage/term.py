@@ -16,6 +16,7 @@ import enum
 import threading
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Collection, Iterator, Sequence
+from concurrent.futures import Future
 from typing import NamedTuple, Protocol
 
 from wolfstream.service.errors import NotLeader, StartupError, StorageFailed
@@ -226,6 +227,17 @@ class Term(ABC):
         Called before a response that needed no append, on any thread but the event loop. Raises
         StorageFailed if this cannot be known now.
         """
+
+    def begin_to_confirm(self) -> "Future[None]":
+        """Begin `confirm` on any thread, and return its result."""
+        confirmed = Future[None]()
+        try:
+            self.confirm()
+        except StorageFailed as error:
+            confirmed.set_exception(error)
+        else:
+            confirmed.set_result(None)
+        return confirmed
 
     @abstractmethod
     def roll_back(
