@@ -14,6 +14,7 @@ from wolfstream.service.engine.compiled_parts import (
     needed_first,
     parts_for,
 )
+from wolfstream.service.engine.delivery import check_lineage
 from wolfstream.service.engine.queue_items import Response
 from wolfstream.service.engine.readiness import become_sparse
 from wolfstream.service.engine.serving import RequestRows
@@ -27,7 +28,7 @@ from wolfstream.service.errors import (
 )
 from wolfstream.service.model.live import Model
 from wolfstream.service.model.published import ModelView
-from wolfstream.service.model.revision import Revision, check_revision
+from wolfstream.service.model.revision import Revision
 from wolfstream.service.native.compile_cache import is_complete
 from wolfstream.service.samples.ids import LateLabels, RowId
 from wolfstream.service.samples.predicted import rows_record
@@ -269,13 +270,13 @@ class FollowerEngine:
         try:
             await self._views.reach(model, ViewVersion(*version))
         except TimeoutError:
+            if self._settings.fleet and not self._views.holds(model):
+                raise self._not_announced(model.name) from None
             raise NotReached(
                 f"model {model.name!r} is at sequence {model.published.sequence} here, "
                 f"not yet at {awaited}"
             ) from None
-        if awaited.epoch is not None:
-            epoch, sequence = model.published.epoch, model.published.sequence
-            check_revision(model.name, epoch, sequence, [awaited._replace(sequence=None)])
+        check_lineage(model, awaited)
 
     async def _load_for(self, model: Model, rows: RequestRows | None) -> None:
         """Load the compiled code for a prediction into this process."""
