@@ -19,7 +19,7 @@ from tests.simulation.log_reader import Commit, Log, Row, first_numbers, has_sam
 
 # Commits before and after a fault that are printed, and requests of its model.
 _BEFORE, _AFTER, _REQUESTS = 6, 6, 12
-# WOLFSTREAM_MAX_LAG_SECONDS, and how late a replica notices on a busy machine that it hears nothing.
+# WOLFSTREAM_MAX_LAG_SECONDS, and how late a busy replica notices that it hears nothing.
 _LAG_SECONDS = 10.0 + 2.5
 _TERM = re.compile(r"model led: model=(\S+) sequence=\d+ epoch=([0-9a-f]+(?:\.\d+)?)")
 
