@@ -24,7 +24,7 @@ BODY = {"x": [[1, 2], [2, 1]], "y": [0, 1]}
 
 def announce_elsewhere() -> None:
     """Let a replica announce itself where the others do not listen, and listen there."""
-    from wolfstream.service.fleet import members
+    from wolfstream.service.cluster import members
 
     members._SUBJECT = "wolfstream.replicas.elsewhere"
 
