@@ -6,8 +6,8 @@ from typing import Any
 
 from wolfstream.service.heads.protocol import HeadView
 from wolfstream.service.samples.labels import Label
+from wolfstream.solver.labels import text_of
 from wolfstream.solver.prepare.read_cells import number_of
-from wolfstream.solver.stream.labels import text_of
 
 # If one class has at least this share of at least this many labels, accuracy says little.
 _IMBALANCED_SHARE, _MIN_LABELS = 0.95, 100

@@ -17,9 +17,9 @@ from wolfstream.service.samples.labels import read as read_labels
 from wolfstream.service.spec.kernel import KernelSpec, PolynomialSpec, RbfSpec
 from wolfstream.service.spec.working_set import ClassWeight
 from wolfstream.solver.kernels.functions import Kernel
+from wolfstream.solver.labels import LabelKey, key_of
 from wolfstream.solver.prepare.named_rows import NameTable
 from wolfstream.solver.prepare.schema import settled_numbers
-from wolfstream.solver.stream.labels import LabelKey, key_of
 
 
 class NoCounterpart(WolfstreamError, ValueError):

@@ -5,7 +5,7 @@ rest of the log; `model_files` and `uploads` read states from elsewhere. `direct
 `salvage` and `verification` work on a data directory without a server.
 
 It may import `service.native`, `service.storage`, `service.model`, `service.heads`,
-`service.samples`, `service.spec`, `solver.stream`, `solver.prepare`, `solver.rows`.
+`service.samples`, `service.spec`, `solver.prepare`, `solver.rows`.
 It is imported by `service.cli`, `service.notebook`, `service.web`, `service.web.routes`,
 `service.engine`.
 """

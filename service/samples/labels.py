@@ -10,7 +10,7 @@ from wolfstream.service.errors import refuse_all
 from wolfstream.service.samples.raw_arrays import read_raw_vector
 from wolfstream.service.samples.values import is_unicode, listed, wrong_in
 from wolfstream.solver.arrays import Float64Array
-from wolfstream.solver.stream.labels import LabelKey, key_of
+from wolfstream.solver.labels import LabelKey, key_of
 
 Label: TypeAlias = str | int | bool
 

@@ -3,7 +3,8 @@
 | event | response |
 |---|---|
 | more than `connections` | some that wait for their clients are closed (`web.layers.room`): 503 |
-| more, and none waits | 503, and the new one is closed; the health paths respond as usual |
+| more, and none waits, from a network with many | 503, and the new one is closed |
+| the same, from one with few, or for the health paths | responds as usual |
 | far more | none: the new connection is closed at once |
 | a request takes longer than `patience_seconds`, and is below `upload_bytes_per_second` | 408 |
 | a TLS handshake takes longer than `patience_seconds` | none: the connection is closed |
@@ -39,7 +40,13 @@ from wolfstream.service.settings import Settings
 from wolfstream.service.web.formats.memory import RESERVE
 from wolfstream.service.web.layers.listener import Handshake
 from wolfstream.service.web.layers.paced_protocol import PacedProtocol
-from wolfstream.service.web.layers.room import UNREAD_SECONDS, AwaitedStep, ClientWait, make_room
+from wolfstream.service.web.layers.room import (
+    UNREAD_SECONDS,
+    AwaitedStep,
+    ClientWait,
+    is_rare,
+    make_room,
+)
 from wolfstream.service.web.layers.stream_connections import BoundedStream
 
 
@@ -89,8 +96,9 @@ class CoalescingTransport:
             self._head = b""
 
 
-# How many connections beyond the limit get a response: a refusal, or that of a health path.
-_REFUSED_CONNECTIONS = 64
+# How many connections beyond the limit get a response: a refusal, or that of a health path. The
+# first ones of them are answered as usual where they come from networks that have few.
+_REFUSED_CONNECTIONS, _RARE_CONNECTIONS = 64, 32
 # Connections are closed in groups of this fraction of the limit, so that not every new connection
 # has to search for one to close.
 _DROPPED_SHARE = 64
@@ -174,7 +182,7 @@ class BoundedProtocol(PacedProtocol):
         super().connection_made(transport)
         state = {"connections": self.connections, "is_gone": transport.is_closing}
         self.app_state = self.app_state | state
-        if others >= self._max_connections:
+        if others >= self._max_connections and not self._may_exceed(others):
             self.app_state = self.app_state | {"crowded": True}
         if others >= self._max_connections + _REFUSED_CONNECTIONS:
             transport.abort()
@@ -193,13 +201,17 @@ class BoundedProtocol(PacedProtocol):
         elsewhere, most = self._elsewhere(), self._max_connections
         if (others := len(self.connections) + elsewhere) < most:
             return others
-        kinds = BoundedProtocol | BoundedStream | Handshake
-        bounded = [connection for connection in self.connections if isinstance(connection, kinds)]
+        bounded = [other for other in self.connections if isinstance(other, _BOUNDED)]
         # Closed connections are removed from `connections` only in the loop's next pass.
         others = elsewhere + sum(map(_is_in_use, bounded))
         if others >= most:
             others -= make_room(bounded, self.loop.time(), 1 + most // _DROPPED_SHARE)
         return others
+
+    def _may_exceed(self, others: int) -> bool:
+        """Return whether the connection is answered as usual although there are too many."""
+        bounded = [other for other in self.connections if isinstance(other, _BOUNDED)]
+        return others < self._max_connections + _RARE_CONNECTIONS and is_rare(self.client, bounded)
 
     def waiting(self, now: float) -> ClientWait | None:
         """Return what the client has to do next; None if the server does not wait for it."""
@@ -356,6 +368,9 @@ class BoundedProtocol(PacedProtocol):
             self.transport.write(_raw(self._refuse(error, path)))
         self.leave()
         self.transport.close()
+
+
+_BOUNDED = BoundedProtocol | BoundedStream | Handshake
 
 
 def _is_in_use(connection: "BoundedProtocol | BoundedStream | Handshake") -> bool:

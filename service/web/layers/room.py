@@ -4,10 +4,12 @@ A connection may be closed while the server waits for its client to send a reque
 one, to send the rest of a body, or to read a response. So idle clients cannot lock out others. The
 network with the most such connections loses some first, so idle clients cannot lock out clients
 with other addresses in particular. Connections whose requests are being answered are never closed,
-nor are open streams.
+nor are open streams. Where these have taken all connections, networks that have few of them still
+get some more.
 """
 
 import ipaddress
+from collections import Counter
 from collections.abc import Iterable
 from enum import IntEnum
 from functools import lru_cache
@@ -15,6 +17,8 @@ from typing import NamedTuple, Protocol
 
 # The owner of an IPv6 address usually owns all addresses with the same prefix of this length.
 _NETWORK_BITS = 64
+# A network is rare if it has less than this part of the connections of the one with the most.
+_RARE = 4
 # A client that has not read for this long counts as not reading.
 UNREAD_SECONDS = 1.0
 
@@ -57,8 +61,7 @@ def make_room(connections: Iterable[Connection], now: float, most: int) -> int:
     by_network = dict[str, list[tuple[ClientWait, Connection]]]()
     for connection in connections:
         if (waiting := connection.waiting(now)) is not None:
-            network = "" if connection.client is None else _network(connection.client[0])
-            by_network.setdefault(network, []).append((waiting, connection))
+            by_network.setdefault(network_of(connection.client), []).append((waiting, connection))
     largest = max(by_network.values(), key=len, default=[])
     # It keeps at least as many as the second largest network has, but loses at least one.
     second = sorted(map(len, by_network.values()))[-2] if len(by_network) > 1 else 0
@@ -68,9 +71,19 @@ def make_room(connections: Iterable[Connection], now: float, most: int) -> int:
     return len(closed)
 
 
+def is_rare(client: tuple[str, int] | None, connections: Iterable[Connection]) -> bool:
+    """Return whether a client's network has less than a quarter of the most that a network has."""
+    counts = Counter(network_of(connection.client) for connection in connections)
+    return counts[network_of(client)] * _RARE < max(counts.values(), default=0)
+
+
+def network_of(client: tuple[str, int] | None) -> str:
+    """Return the network of a client: the part of its address that it cannot choose freely."""
+    return "" if client is None else _network(client[0])
+
+
 @lru_cache(4096)
 def _network(host: str) -> str:
-    """Return the network of an address: the part that its owner cannot choose freely."""
     if ":" not in host:
         return host
     address = ipaddress.ip_address(host.partition("%")[0])
