@@ -108,7 +108,7 @@ def decode_csv(body: bytes, labelled: bool, bounds: Bounds, roles: Roles = NO_RO
 
     Raises Unreadable, InvalidSamples, TooLarge.
     """
-    check_lines(body, b",;\t", bounds)
+    check_lines(body, b",;\t|", bounds)
     try:
         text = CsvText(_Body(body), roles, labelled, texts=True, longest_row=None)
         fields = _read(text, _as_raw_or_lists, labelled)
@@ -130,7 +130,7 @@ def decode_csv_labels(body: bytes, bounds: Bounds, roles: Roles = NO_ROLES) -> F
 
     Raises Unreadable, InvalidSamples, TooLarge.
     """
-    check_lines(body, b",;\t", bounds)
+    check_lines(body, b",;\t|", bounds)
     roles = Roles(roles.label, roles.id or "id")
     try:
         text = CsvText(_Body(body), roles, texts=True, longest_row=None, features=False)

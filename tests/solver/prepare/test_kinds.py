@@ -102,6 +102,17 @@ def test_numbers_before_units_are_read(text: str, expected: dict[str, float]):
         ("2025-03", datetime(2025, 3, 1, tzinfo=UTC)),
         ("03/2025", datetime(2025, 3, 1, tzinfo=UTC)),
         ("Mar 2025", datetime(2025, 3, 1, tzinfo=UTC)),
+        ("3. März 2025", datetime(2025, 3, 3, tzinfo=UTC)),
+        ("Mo., 03. Mrz 2025 04:12", datetime(2025, 3, 3, 4, 12, tzinfo=UTC)),
+        ("03-Dez-24", datetime(2024, 12, 3, tzinfo=UTC)),
+        ("1er août 2025", datetime(2025, 8, 1, tzinfo=UTC)),
+        ("mercredi 3 déc. 2025", datetime(2025, 12, 3, tzinfo=UTC)),
+        ("miércoles, 3 de septiembre de 2025", datetime(2025, 9, 3, tzinfo=UTC)),
+        ("03-ene-2025", datetime(2025, 1, 3, tzinfo=UTC)),
+        ("3 de março de 2025", datetime(2025, 3, 3, tzinfo=UTC)),
+        ("1º gennaio 2025", datetime(2025, 1, 1, tzinfo=UTC)),
+        ("3 mrt 2025", datetime(2025, 3, 3, tzinfo=UTC)),
+        ("Oktober 2025", datetime(2025, 10, 1, tzinfo=UTC)),
     ],
 )
 def test_a_time_is_read_in_common_forms(text: str, expected: datetime):
@@ -111,7 +122,11 @@ def test_a_time_is_read_in_common_forms(text: str, expected: datetime):
 
 
 @pytest.mark.parametrize(
-    "text", ["soon", "2025-02-30", "2025-13-01", "2025-03-01 25:00", "1.2.3", "1998-99"]
+    "text",
+    [
+        *("soon", "2025-02-30", "2025-13-01", "2025-03-01 25:00", "1.2.3", "1998-99"),
+        *("3 jui 2025", "3 ma 2025", "room 3 marble 2025", "4 Decks 2025", "30. Februar 2025"),
+    ],
 )
 def test_a_time_that_is_none_is_not_read(text: str):
     assert moment(text) is None
