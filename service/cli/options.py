@@ -122,7 +122,8 @@ def column_options(
     charset_option = click.option(
         "--charset",
         metavar="NAME",
-        help="Charset of text that is not UTF-8, such as windows-1252; UTF-16 is known by its mark.",
+        help="Charset of text that is not UTF-8, such as windows-1252. UTF-16 is known by its "
+        "byte order mark.",
     )
     return add
 

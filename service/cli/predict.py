@@ -144,9 +144,7 @@ def load(path: Path) -> "LoadedModel":
     return loaded
 
 
-def evaluate_file(
-    loaded: "LoadedModel", source: DataSource
-) -> "Evaluation | RegressionEvaluation":
+def evaluate_file(loaded: "LoadedModel", source: DataSource) -> "Evaluation | RegressionEvaluation":
     """Return the scores of the predictions for a labelled file. Raises Failure."""
     from wolfstream.service.cli.display import Bar
     from wolfstream.service.training.evaluation import Evaluation, RegressionEvaluation
@@ -205,7 +203,8 @@ def _open(
     if data.names is None and data.features != features:
         label = " besides the label" if data.labelled else ""
         raise Failure(
-            f"{source.path}: the rows have {data.features} features{label}; the model needs {features}"
+            f"{source.path}: the rows have {data.features} features{label}; the model needs "
+            f"{features}"
         )
     for notice in notices_of_names(loaded.model.published.rows.form, data.names or ()):
         click.echo(f"Warning: {source.path}: {notice.message}", err=True)

@@ -114,9 +114,7 @@ def replay(source: DataSource, features: int | None, **options: Any) -> None:
 
     check_server_url(options["url"])
     try:
-        data = open_data(
-            source.path, source.roles, features, texts=True, charset=source.charset
-        )
+        data = open_data(source.path, source.roles, features, texts=True, charset=source.charset)
         scores = _stream(data, **options)
     except DataFileError as error:
         raise Failure(f"{source.path}: {error}") from None

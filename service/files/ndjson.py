@@ -130,8 +130,8 @@ def _columns(rows: Sequence[Mapping[str, Any]], places: Sequence[str]) -> Column
 def _check(name: str, value: Any, place: str) -> None:
     if isinstance(value, dict | list):
         detail = (
-            f"{place}{name[:_SHOWN]!r} must be a number, a text, true, false or null: give each value in "
-            "it a column of its own"
+            f"{place}{name[:_SHOWN]!r} must be a number, a text, true, false or null: give each "
+            "value in it a column of its own"
         )
         raise DataFileError(detail)
     if isinstance(value, float) and math.isinf(value):

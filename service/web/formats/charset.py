@@ -1,6 +1,6 @@
 """Bodies of text in other encodings than UTF-8, as spreadsheets export them.
 
-    Content-Type: text/csv; charset=windows-1252
+Content-Type: text/csv; charset=windows-1252
 """
 
 import re

@@ -5,8 +5,8 @@
     01/Mar/2025:04:12:00 +0100   2025-03   03/2025   Mar 2025   Sat Mar 1 04:12:00 UTC 2025
     3. März 2025     1er mars 2025     3 de marzo de 2025     03-Dez-24
 
-Names of months are those of English, German, French, Spanish, Portuguese, Italian and Dutch, in full
-or as far as no other month begins so.
+Months have the names of English, German, French, Spanish, Portuguese, Italian and Dutch, in full or
+as far as no other month begins so.
 Years are those of the Gregorian calendar, 0 to 9999; two digits are 1970 to 2069. Without a zone it
 is UTC, so what a column says does not depend on where a server stands. Whether the day or the month
 comes first in 03/01/2025 is for the column to say (`judging`).
