@@ -4,11 +4,15 @@ from pathlib import Path
 
 from wolfstream.service.files.text import DataFileError
 
+LONGEST_MARK = 16
+"""The most bytes by which a format is told."""
+
+GZIP_MARK = b"\x1f\x8b"
 _UNPACK = "is compressed: unpack it first"
 _EXPORT = "save it as CSV there (in a spreadsheet: CSV UTF-8)"
 # The first bytes of a file, and what to say about it.
 _FORMATS = (
-    (b"\x1f\x8b", f"{_UNPACK}, as with gunzip"),
+    (GZIP_MARK, f"{_UNPACK}, as with gunzip"),
     (b"\x28\xb5\x2f\xfd", f"{_UNPACK}, as with zstd -d"),
     (b"BZh", f"{_UNPACK}, as with bunzip2"),
     (b"\xfd7zXZ", f"{_UNPACK}, as with unxz"),
@@ -26,7 +30,15 @@ _FORMATS = (
 def refuse_foreign(path: Path) -> None:
     """Raise DataFileError, with what to do, for a file of another program. Raises OSError."""
     with path.open("rb") as file:
-        begin = file.read(16)
-    for mark, detail in _FORMATS:
-        if begin.startswith(mark):
-            raise DataFileError(detail)
+        detail = foreign_format(file.read(LONGEST_MARK))
+    if detail:
+        raise DataFileError(detail)
+
+
+def foreign_format(begin: bytes) -> str:
+    """Return what a file of another program is, and what to do; "" for any other file.
+
+    Args:
+        begin: its first LONGEST_MARK bytes, or more.
+    """
+    return next((detail for mark, detail in _FORMATS if begin.startswith(mark)), "")

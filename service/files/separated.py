@@ -40,6 +40,8 @@ _NO_FEATURES = (
     "tabs or bars (|) separate columns"
 )
 _DELIMITERS = ",;\t|"
+# What the reader says, for users.
+_MALFORMED = {"unexpected end of data": "a quotation mark opens a field that nothing ends"}
 # Rows after the first that are read to tell whether the first is a header.
 _ROWS_AFTER_HEADER = 20
 
@@ -157,6 +159,8 @@ class CsvText:
                 detail = f"has {len(fields)} columns, the first line has {self.columns}"
                 raise DataFileError(detail, line)
             label = ""
+            if label_place is not None and self.labelled and not any(map(str.strip, fields)):
+                continue  # a spreadsheet's empty row
             if label_place is not None and self.labelled:
                 label = fields[label_place].strip()
                 check_label(label, line)
@@ -194,7 +198,8 @@ class CsvText:
                     if row:
                         yield reader.line_num, row
             except csv.Error as error:
-                raise DataFileError(f"is not CSV: {error}", reader.line_num) from None
+                detail = _MALFORMED.get(str(error), str(error))
+                raise DataFileError(f"is not CSV: {detail}", reader.line_num) from None
 
     def _refuse(self, line: int, row: list[str]) -> NoReturn:
         at = next(i for i, field in enumerate(row) if number_in(field) is None)

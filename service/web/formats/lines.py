@@ -19,6 +19,7 @@ import numpy as np
 from pydantic_core import from_json
 
 from wolfstream.service.errors import Invalid, InvalidSamples, Refusal, SampleError, Unreadable
+from wolfstream.service.files.foreign import GZIP_MARK, LONGEST_MARK, foreign_format
 from wolfstream.service.files.labelled import kind_of, label_reader
 from wolfstream.service.files.roles import NO_ROLES, Roles
 from wolfstream.service.files.separated import CsvText
@@ -117,7 +118,7 @@ def decode_csv(body: bytes, labelled: bool, bounds: Bounds, roles: Roles = NO_RO
         fields.warnings = tuple(map(unnamed_column_warning, text.unnamed[:MAX_WARNINGS]))
         return fields
     except (DataFileError, UnicodeDecodeError) as error:
-        raise _refusal(error) from None
+        raise _refusal(error, body) from None
 
 
 def decode_csv_labels(body: bytes, bounds: Bounds, roles: Roles = NO_ROLES) -> Fields:
@@ -139,7 +140,7 @@ def decode_csv_labels(body: bytes, bounds: Bounds, roles: Roles = NO_ROLES) -> F
             pairs.append((record.id, record.label))
             lines.append(text.line)
     except (DataFileError, UnicodeDecodeError) as error:
-        raise _refusal(error) from None
+        raise _refusal(error, body) from None
     label_of = label_reader({kind_of(label) for _, label in pairs})
     ids, labels = [row_id for row_id, _ in pairs], [label_of(label) for _, label in pairs]
     return Fields({"ids": ids, "y": labels}, Origin(lines))
@@ -157,7 +158,7 @@ def decode_svmlight(body: bytes, labelled: bool, bounds: Bounds, roles: Roles = 
         text = SvmlightText(_Body(body), None, sparse=True, labelled=labelled, longest_row=None)
         return _read(text, _as_named, labelled)
     except (DataFileError, UnicodeDecodeError) as error:
-        raise _refusal(error) from None
+        raise _refusal(error, body) from None
 
 
 DECODERS: dict[str, Callable[[bytes, bool, Bounds, Roles], Fields]] = {
@@ -204,8 +205,12 @@ def _as_named(rows: Sequence[Any]) -> Any:
     return [dict(zip(map(str, indices), values, strict=True)) for indices, values in rows]
 
 
-def _refusal(error: DataFileError | UnicodeDecodeError) -> Refusal:
+def _refusal(error: DataFileError | UnicodeDecodeError, body: bytes) -> Refusal:
     if isinstance(error, UnicodeDecodeError):
+        if foreign := foreign_format(body[:LONGEST_MARK]):
+            packed = body.startswith(GZIP_MARK)
+            instead = ", or send Content-Encoding: gzip with it" if packed else ""
+            return Unreadable(f"the body {foreign}{instead}")
         return Unreadable(
             f"the body is not text in UTF-8: {error.reason}; name its charset in a header, as "
             "in Content-Type: text/csv; charset=windows-1252"

@@ -253,6 +253,13 @@ class TestCsv:
         else:
             assert open_data(path, texts=True).names == names
 
+    def test_empty_rows_of_a_spreadsheet_are_skipped(self, write: Write):
+        path = write("a.csv", "a,b,y\n1,2,u\n,,\n3,,v\n ,,\n")
+        (batch,) = open_data(path, texts=True).batches(9)
+        assert (batch.X, batch.labels) == ([[1, 2], [3, None]], ["u", "v"])
+        (rows,) = open_data(path, Roles(label="y"), labelled=False, texts=True).batches(9)
+        assert len(rows.X) == 4  # each row is predicted
+
     @pytest.mark.parametrize("content", ["", "\n\n", "a,y\n"])
     def test_nothing_in_it(self, write: Write, content: str):
         with pytest.raises(DataFileError):
