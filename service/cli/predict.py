@@ -17,9 +17,9 @@ from wolfstream.service.files.roles import Roles
 
 # numpy, numba and rich are imported when a command runs: help is quick.
 if TYPE_CHECKING:
-    from wolfstream.service.engine.model_files import LoadedModel
     from wolfstream.service.files.labelled import LabelledFile
-    from wolfstream.service.heads.answers import Predictions
+    from wolfstream.service.heads.protocol import Predictions
+    from wolfstream.service.recovery.model_files import LoadedModel
     from wolfstream.service.training.evaluation import Evaluation, RegressionEvaluation
     from wolfstream.solver.arrays import Float64Array
 
@@ -113,7 +113,7 @@ def evaluate(model: Path, file: Path, roles: Roles) -> None:
     except KeyboardInterrupt:
         raise Interrupted("interrupted") from None
     from wolfstream.service.cli.display import print_tables
-    from wolfstream.service.engine.model_files import describe
+    from wolfstream.service.recovery.model_files import describe
     from wolfstream.service.training.evaluation import Evaluation, balance, tables
 
     click.echo(f"{model}: {describe(loaded)}")
@@ -132,7 +132,7 @@ def load(path: Path) -> "LoadedModel":
     from wolfstream.service.native.compile_cache import use_compile_cache
 
     use_compile_cache()
-    from wolfstream.service.engine.model_files import ModelFileError, load_model
+    from wolfstream.service.recovery.model_files import ModelFileError, load_model
 
     try:
         loaded = load_model(path)

@@ -7,5 +7,6 @@ It may import `service.samples`, `service.spec`, `solver.stream`, `solver.calibr
 `solver.trees`, `solver.adaptive`, `solver.semiparametric`, `solver.asset`, `solver.working_set`,
 `solver.simplex`, `solver.kernels`, `solver.prepare`, `solver.prepare.kinds`, `solver.rows`.
 It is imported by `wolfstream`, `service.cli`, `service.notebook`, `service.web`,
-`service.web.routes`, `service.web.metrics`, `service.training`, `service.engine`, `service.model`.
+`service.web.routes`, `service.web.metrics`, `service.training`, `service.engine`,
+`service.recovery`, `service.native`, `service.model`.
 """

@@ -9,12 +9,10 @@ from numpy.typing import NDArray
 from typing_extensions import override
 
 from wolfstream.service.errors import InvalidSamples, Untrained, refuse
-from wolfstream.service.heads.answers import Answers, Predictions
-from wolfstream.service.heads.calibration import NOT_JUDGED
-from wolfstream.service.heads.class_scores import class_scores
-from wolfstream.service.heads.hits import Hits
-from wolfstream.service.heads.learner_head import LearnerHead, LearnerHeadView
+from wolfstream.service.heads.class_scores import Hits, class_scores
+from wolfstream.service.heads.learner_head import NOT_JUDGED, LearnerHead, LearnerHeadView
 from wolfstream.service.heads.online_learner import ClassLearner, Relearn
+from wolfstream.service.heads.protocol import Answers, Predictions
 from wolfstream.service.samples.labels import Label
 from wolfstream.service.samples.validation import Costs, Samples
 from wolfstream.solver.arrays import Float64Array, to_lists

@@ -11,15 +11,13 @@ from typing import Any, Self
 import numpy as np
 from numpy.typing import NDArray
 
-from wolfstream.service.heads.answers import Answers
-from wolfstream.service.heads.certificate import NO_CERTIFICATE
-from wolfstream.service.heads.cost import cost_of_expansion
+from wolfstream.service.heads.exercises import rows_of_kind
 from wolfstream.service.heads.kernel import check_norms, kernel_limit
-from wolfstream.service.heads.kind import Kind, TrainingChoice, rows_of_kind
-from wolfstream.service.heads.online_learner import Batch
-from wolfstream.service.heads.protocol import Head, HeadView
+from wolfstream.service.heads.kind import Kind, TrainingChoice
+from wolfstream.service.heads.online_learner import Batch, cost_of_expansion
+from wolfstream.service.heads.protocol import Answers, Head, HeadView
 from wolfstream.service.heads.saved_set import SET_NUMBERS, check_set
-from wolfstream.service.heads.set_view import set_stats
+from wolfstream.service.heads.set_view import NO_CERTIFICATE, set_stats
 from wolfstream.service.samples.tasks import Targets
 from wolfstream.service.samples.validation import Samples
 from wolfstream.service.spec.model import ModelSpec

@@ -9,11 +9,15 @@ from numpy.typing import NDArray
 from typing_extensions import override
 
 from wolfstream.service.errors import ServerFailed, Untrained
-from wolfstream.service.heads.answers import Answers, Predictions
-from wolfstream.service.heads.calibration import interval_of
-from wolfstream.service.heads.learner_head import LearnerHead, LearnerHeadView, ValueView
+from wolfstream.service.heads.learner_head import (
+    LearnerHead,
+    LearnerHeadView,
+    ValueView,
+    interval_of,
+)
 from wolfstream.service.heads.online_learner import OnlineLearner, Relearn
-from wolfstream.service.heads.value_errors import Errors
+from wolfstream.service.heads.protocol import Answers, Predictions
+from wolfstream.service.heads.value_scores import Errors
 from wolfstream.service.samples.numbers import LARGEST_TARGET
 from wolfstream.service.samples.validation import Samples
 from wolfstream.solver.arrays import Float64Array

@@ -1,17 +1,20 @@
-"""Checks of the saved calibrations of heads, before compiled code reads them.
+"""A head's calibration in its saved state, and its check, before compiled code reads it.
 
 A calibration is compared with that of a new head of the same spec: it must have the same arrays, of
 the same types and, except where samples or classes extend them, shapes. Class codes must be in
 range, and values finite; otherwise a model would accept the state and fail at a later sample.
 """
 
+from collections.abc import Mapping
+from typing import Any
+
 import numpy as np
+from numpy.typing import NDArray
 
-from wolfstream.service.heads.calibration import calibration_arrays
-from wolfstream.service.heads.saved_arrays import Arrays, WrongArrays
-from wolfstream.service.heads.saved_numbers import Bounds, Numbers
-from wolfstream.service.heads.saved_past import calibration_of_past
+from wolfstream.service.heads.saved_arrays import Arrays, Bounds, Numbers, WrongArrays
+from wolfstream.service.heads.saved_bank import calibration_of_past
 
+_PREFIX = "calibration_"
 _RANKING = {"ranking", "ranking_bins", "ranking_codes"}
 _GROWING = {"recent", "waiting", "waiting_codes", "codes", "scores", *_RANKING}
 _MOST_KEPT = 1000
@@ -23,6 +26,22 @@ CALIBRATION_NUMBERS: Bounds = (
     (r"(past_)?calibration_(scores|waiting)", Numbers(-1e150, 1e150, below=True)),
     (r"(past_)?calibration_widths", Numbers(0.0, above=True)),
 )
+
+
+def with_calibration(state: Mapping[str, NDArray[Any]]) -> dict[str, NDArray[Any]]:
+    """Return a calibration's arrays under the names that they have in a head's state."""
+    return {f"{_PREFIX}{name}": array for name, array in state.items()}
+
+
+def calibration_arrays(arrays: Mapping[str, NDArray[Any]]) -> dict[str, NDArray[Any]]:
+    """Return the calibration's arrays in a head's state; inverts `with_calibration`."""
+    prefix = len(_PREFIX)
+    return {name[prefix:]: array for name, array in arrays.items() if name.startswith(_PREFIX)}
+
+
+def without_calibration(arrays: Mapping[str, NDArray[Any]]) -> dict[str, NDArray[Any]]:
+    """Return the other arrays of a head's state."""
+    return {name: array for name, array in arrays.items() if not name.startswith(_PREFIX)}
 
 
 def check_calibration(arrays: Arrays, blank: Arrays, n_classes: int | None) -> None:

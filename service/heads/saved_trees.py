@@ -4,13 +4,6 @@ import numpy as np
 from numpy.typing import NDArray
 
 from wolfstream.service.heads.saved_arrays import (
-    Arrays,
-    WrongArrays,
-    check_names,
-    check_weights,
-    require,
-)
-from wolfstream.service.heads.saved_numbers import (
     COUNT,
     FROM_ZERO,
     MAY_BE_MISSING,
@@ -18,8 +11,13 @@ from wolfstream.service.heads.saved_numbers import (
     POSITIVE,
     SHARE,
     SUM,
+    Arrays,
     Bounds,
     Numbers,
+    WrongArrays,
+    check_names,
+    check_weights,
+    require,
 )
 from wolfstream.solver.prepare.bends import is_bend
 from wolfstream.solver.prepare.kinds.words import MOST_CODES

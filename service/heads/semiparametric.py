@@ -14,20 +14,17 @@ from numpy.typing import NDArray
 from typing_extensions import override
 
 from wolfstream.service.errors import InvalidSamples, Untrained
-from wolfstream.service.heads.answers import Answers, Predictions
-from wolfstream.service.heads.calibration import (
-    calibration_arrays,
-    with_calibration,
-)
-from wolfstream.service.heads.cost import cost_of_expansion
 from wolfstream.service.heads.decomposition import basis_to_text, fit_window
+from wolfstream.service.heads.exercises import rows_to_learn
 from wolfstream.service.heads.fit import Fit, Window
 from wolfstream.service.heads.kernel import check_norms, kernel_limit, square_norm_limit
-from wolfstream.service.heads.kind import KERNELS, Kind, Refitting, TrainingChoice, rows_to_learn
+from wolfstream.service.heads.kind import KERNELS, Kind, Refitting, TrainingChoice
 from wolfstream.service.heads.learner_head import ValueView
-from wolfstream.service.heads.online_learner import Batch
+from wolfstream.service.heads.online_learner import Batch, cost_of_expansion
+from wolfstream.service.heads.protocol import Answers, Predictions
+from wolfstream.service.heads.saved_calibration import calibration_arrays, with_calibration
 from wolfstream.service.heads.saved_rows import check_expansion
-from wolfstream.service.heads.value_errors import Errors
+from wolfstream.service.heads.value_scores import Errors
 from wolfstream.service.samples.numbers import LARGEST_TARGET
 from wolfstream.service.samples.validation import Samples
 from wolfstream.service.spec.model import ModelSpec

@@ -12,8 +12,16 @@ import numpy as np
 from numpy.typing import NDArray
 
 from wolfstream.service.heads import regression_set
-from wolfstream.service.heads.certificate import NO_CERTIFICATE, gap_text
 from wolfstream.service.heads.classification import ClassificationHead
+from wolfstream.service.heads.exercises import (
+    exercise_adoption,
+    exercise_classes,
+    exercise_eviction,
+    exercise_heirs,
+    exercise_predictions,
+    exercise_wide_rows,
+    rows_of_kind,
+)
 from wolfstream.service.heads.kernel import check_norms
 from wolfstream.service.heads.kind import (
     KERNELS,
@@ -22,21 +30,16 @@ from wolfstream.service.heads.kind import (
     Pairs,
     PairsProblem,
     TrainingChoice,
-    rows_of_kind,
 )
 from wolfstream.service.heads.new_head import by_task
 from wolfstream.service.heads.online_learner import Batch, HeadLearner, Relearn
 from wolfstream.service.heads.saved_set import SET_NUMBERS, check_set
-from wolfstream.service.heads.sequences import Sequences
-from wolfstream.service.heads.set_members import (
-    exercise_adoption,
-    exercise_classes,
-    exercise_eviction,
-    exercise_heirs,
-    exercise_predictions,
-    exercise_wide_rows,
+from wolfstream.service.heads.set_view import (
+    NO_CERTIFICATE,
+    Sequences,
+    SetView,
+    gap_text,
 )
-from wolfstream.service.heads.set_view import SetView
 from wolfstream.service.samples.labels import Label
 from wolfstream.service.spec.heads import DEFAULT_SET, LARGEST_SET
 from wolfstream.service.spec.model import ModelSpec
@@ -197,7 +200,7 @@ def _exercise_wide_rows(spec: ModelSpec, sparse: bool) -> None:
 
 
 def _exercise_members(
-    run: Callable[[WorkingSet, Matrix], None],
+    run: Callable[[WorkingSet, Matrix], object],
 ) -> Callable[[ModelSpec, bool], None]:
     def exercise(spec: ModelSpec, sparse: bool) -> None:
         run(SetLearner(spec).current, rows_of_kind(sparse))

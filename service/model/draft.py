@@ -6,11 +6,10 @@ from typing import NamedTuple
 
 from wolfstream.service.errors import InvalidSamples, NoSuchHead, Refusal, SampleError, refuse_all
 from wolfstream.service.heads.online_learner import Batch
-from wolfstream.service.model.fitting_rows import not_fitting
-from wolfstream.service.model.footprint import learning_bytes
 from wolfstream.service.model.learner import Learner
-from wolfstream.service.model.memory import ModelMemory
+from wolfstream.service.model.memory import ModelMemory, learning_bytes
 from wolfstream.service.model.revision import Revision, check_revision
+from wolfstream.service.model.saved_rows import not_fitting
 from wolfstream.service.samples.labels import Label
 from wolfstream.service.samples.tasks import Targets
 from wolfstream.service.samples.validation import Samples

@@ -10,7 +10,7 @@ from wolfstream.service.heads.kinds import KINDS, head_of_call
 from wolfstream.service.heads.protocol import HeadView
 from wolfstream.service.model.chains import PublishedChain
 from wolfstream.service.model.columns import described_columns
-from wolfstream.service.model.following import Following
+from wolfstream.service.model.comparison import Following
 from wolfstream.service.model.label_warnings import label_warnings
 from wolfstream.service.model.last_row import LastRow
 from wolfstream.service.model.learning_time import LearningTime

@@ -2,6 +2,31 @@
 
 from wolfstream.service.errors import ModelsFull
 from wolfstream.service.model.live import Model
+from wolfstream.service.spec.model import ModelSpec
+from wolfstream.solver.stream.kernel_learner import past_bytes
+
+# How many copies exist while room is made for new names, or a snapshot is saved.
+_COPIES_OF_MAP, _COPIES_OF_NAMED = 2, 3
+_FLOAT_BYTES = 8
+
+
+def learning_bytes(spec: ModelSpec, features: int, named: bool) -> int:
+    """Return the bytes of the two parts of a model that its spec does not bound.
+
+    ASSET's random features have `dimension` frequencies for each feature of the rows, and sparse
+    rows bring ever more features. The past of a working set has rows as wide as the stream's.
+    """
+    past = _COPIES_OF_MAP * past_bytes(features) if spec.fades and not named else 0
+    return _map_bytes(spec, features, named) + past
+
+
+def _map_bytes(spec: ModelSpec, features: int, named: bool) -> int:
+    asset = spec.asset
+    if asset is None or asset.features != "fourier" or asset.dimension is None:
+        return 0
+    copies = _COPIES_OF_NAMED if named else _COPIES_OF_MAP
+    return copies * features * asset.dimension * _FLOAT_BYTES
+
 
 # While a model is saved or recovered, it takes this many times its size in addition: for its state,
 # and for the learner restored from it.

@@ -2,6 +2,7 @@
 
 It may import `solver.stream`.
 It is imported by `service.cli`, `service.notebook`, `service.web.routes`, `service.web.openapi`,
-`service.web.formats`, `service.workers`, `service.training`, `service.replicas`, `service.engine`,
-`service.storage`, `service.model`, `service.heads`, `service.calls`, `service.samples`.
+`service.web.formats`, `service.cluster`, `service.training`, `service.engine`, `service.recovery`,
+`service.native`, `service.storage`, `service.model`, `service.heads`, `service.calls`,
+`service.samples`.
 """

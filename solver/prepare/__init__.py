@@ -2,6 +2,7 @@
 
 It may import `solver.prepare.kinds`, `solver.rows`.
 It is imported by `service.notebook`, `service.web.routes`, `service.web.formats`,
-`service.training`, `service.engine`, `service.model`, `service.heads`, `service.files`,
-`service.samples`, `solver.estimators`, `solver.stream`, `solver.adaptive`.
+`service.training`, `service.engine`, `service.recovery`, `service.native`, `service.model`,
+`service.heads`, `service.files`, `service.samples`, `solver.estimators`, `solver.stream`,
+`solver.adaptive`.
 """

@@ -1,9 +1,10 @@
 """The words of a text, and pairs of words that follow each other, as codes.
 
-Case is folded (Unicode), and what is neither letter nor digit separates words. A code is a hash of
-the column, and of the word, the pair or the whole text: it needs no table of words, so memory does
-not grow with them, and a word has the same code before and after a restart. Its upper bits are of
-the column alone, so that the codes of a row can be told apart by their columns (`columns_of`).
+Case is folded (Unicode), and what is neither letter nor digit separates words, except for one
+apostrophe within a word. A code is a hash of the column, and of the word, the pair or the whole
+text: it needs no table of words, so memory does not grow with them, and a word has the same code
+before and after a restart. Its upper bits are of the column alone, so that the codes of a row can
+be told apart by their columns (`columns_of`).
 """
 
 import math
@@ -33,7 +34,7 @@ def words_of(text: str) -> list[str]:
 
 @lru_cache(4096)
 def column_key(name: str) -> bytes:
-    """Return what distinguishes the words of a column from those of others."""
+    """Return 16 bytes that distinguish the words of a column from those of others."""
     return blake2b(name.encode(errors="surrogatepass"), digest_size=16).digest()
 
 
@@ -52,12 +53,16 @@ def codes_of_words(key: bytes, text: str) -> list[float]:
 
 
 def codes_of_number(key: bytes, value: float) -> list[float]:
-    """Return the codes of a number: itself, and ranges that it is in, of a 16th and of a half.
+    """Return three codes of a number: of itself, and of two ranges that it is in.
 
-    So a number is learned where a table has no column for it.
+    One range is that between two powers of 2, the other an eighth of that. So a number is learned
+    where a table has no column for it.
+
+    key: of the column.
     """
     mantissa, exponent = math.frexp(abs(value))
     sign = "-" if value < 0.0 else "+"
+    # Unless it is 0, the mantissa is from 0.5 to 1; 16 times that has eight whole parts.
     ranges = (f"#{sign}{exponent}", f"#{sign}{exponent}/{int(16.0 * mantissa)}")
     return [word_code(key, term) for term in (f"={value!r}", *ranges)]
 
