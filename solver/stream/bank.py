@@ -335,8 +335,8 @@ class BankLearner:
         view, bank = self.learner_view(), self.current
         if view is None or bank is None:
             return None
-        kinds = len(bank.kinds) + (0 if view.trees is None else len(view.trees.kinds))
-        kinds += 0 if view.past is None or self.past is None else len(self.past.kinds)
+        kinds = len(bank.kinds) + (0 if view.trees is None else view.trees.n_kinds)
+        kinds += 0 if view.past is None or self.past is None else self.past.n_kinds
         return BankFigures(view, kinds, *self._cost_of(bank))
 
     def _cost_of(self, bank: Bank) -> tuple[int, int]:

@@ -28,7 +28,7 @@ from wolfstream.solver.working_set.class_pairs import ClassPairs, Ridges
 from wolfstream.solver.working_set.intake import Intake
 from wolfstream.solver.working_set.pair_problems import PairProblems
 from wolfstream.solver.working_set.store import FREE, Bounds, SampleStore
-from wolfstream.solver.working_set.summary import Summary, summary_of
+from wolfstream.solver.working_set.summary import Sizes, Summary, summary_of
 from wolfstream.solver.working_set.view import WorkingSetView, view_of
 
 # The bytes of kernel values that are kept by default: a whole matrix of 16,384 float32 samples.
@@ -229,9 +229,13 @@ class WorkingSet:
 
         view: of the present model.
         """
-        return summary_of(
-            self.store, self.pairs, self.corrective_steps, view.n_support, self.nbytes
-        )
+        return summary_of(view, self.sizes())
+
+    def sizes(self) -> Sizes:
+        """Return what a summary of the present model needs besides its view."""
+        pairs = self.pairs
+        indefinite, rounded = pairs.indefinite, pairs.rounded
+        return Sizes(self.store.size, self.nbytes, indefinite, rounded, self.corrective_steps)
 
     def _open_pairs(self) -> ClassPairs:
         """Make the pairs over the new store."""
