@@ -95,8 +95,7 @@ class RidgeLearners(Experts):
         self._name, self.settings = name, tuple(settings)
         self.span, losses = settings[0].span, settings[0].losses
         self.kinds = [_described(setting, loss) for setting in settings for loss in losses]
-        self._prior = _prior(tuple(setting.ridge for setting in settings), columns)
-        self.P = self._prior
+        self.P, self._shares_prior = self._prior(columns), True
         self.gains = np.zeros((len(settings), 1, columns))
         self.pending = 0
         self.W = np.zeros((len(settings), len(losses), 1, columns))
@@ -106,7 +105,7 @@ class RidgeLearners(Experts):
     @property
     def nbytes(self) -> int:
         """Memory in bytes."""
-        own = 0 if self.P is self._prior else self.P.nbytes
+        own = 0 if self._shares_prior else self.P.nbytes
         return own + self.gains.nbytes + self.W.nbytes
 
     def growth(self, samples: int, rows: int) -> int:
@@ -116,7 +115,7 @@ class RidgeLearners(Experts):
         rows: how many come.
         """
         gains = YOUNG * self.gains[:, :1].nbytes - self.gains.nbytes if samples < YOUNG else 0
-        own = self.P.nbytes if self.P is self._prior and samples + rows >= YOUNG else 0
+        own = self.P.nbytes if self._shares_prior and samples + rows >= YOUNG else 0
         return own + max(gains, 0)
 
     @property
@@ -161,7 +160,7 @@ class RidgeLearners(Experts):
                 V = gains[: self.pending]
                 P -= V.T @ V
             self.pending, self.gains = 0, self.gains[:, :CHUNK].copy()
-        if self.P is not self._prior:
+        if not self._shares_prior:
             for P, setting, share in zip(self.P, self.settings, remaining, strict=True):
                 if share < 1.0:
                     P *= share
@@ -173,8 +172,11 @@ class RidgeLearners(Experts):
 
     def _own(self) -> None:
         """Make P these learners' own, before it is changed."""
-        if self.P is self._prior:
-            self.P = self.P.copy()
+        if self._shares_prior:
+            self.P, self._shares_prior = self.P.copy(), False
+
+    def _prior(self, columns: int) -> Float64Array:
+        return _prior(tuple(setting.ridge for setting in self.settings), columns)
 
     def copy(self, setting: int, other: int) -> None:
         """Give one setting the P, the gains and the W of another one, at the end of a chunk."""
@@ -191,8 +193,10 @@ class RidgeLearners(Experts):
         """Restore what `state` returned."""
         name = self._name
         self.P, self.W = (np.array(state[f"{name}_{field}"], order="C") for field in ("P", "W"))
-        if np.array_equal(self.P, self._prior):
-            self.P = self._prior
+        prior = self._prior(self.P.shape[1])
+        self._shares_prior = np.array_equal(self.P, prior)
+        if self._shares_prior:
+            self.P = prior
         gains = state[f"{name}_gains"]
         self.pending = 0
         self.reserve(gains.shape[1])
@@ -226,7 +230,7 @@ class RidgeLearners(Experts):
             solution = np.linalg.solve(Q, np.sum(products, axis=0))
             W[h] = solution.T.reshape(W[h].shape)
             P[h] = bounded(np.linalg.inv(Q), 1.0 / setting.ridge)
-        self.P, self.W = P, W
+        self.P, self.W, self._shares_prior = P, W, False
 
     def precision(self, h: int) -> Float64Array:
         """Return P^-1 (D, D) of setting h, including pending rows."""
@@ -235,7 +239,7 @@ class RidgeLearners(Experts):
         return np.asarray(np.linalg.inv(bounded(self.P[h] - V.T @ V, largest)))
 
 
-@lru_cache(8)
+@lru_cache(4)
 def _prior(ridges: tuple[float, ...], columns: int) -> Float64Array:
     """Return I / ridge for each ridge, (ridges, columns, columns). It must not be changed."""
     return np.stack([np.eye(columns) / ridge for ridge in ridges])

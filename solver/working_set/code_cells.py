@@ -108,8 +108,9 @@ _BYTES, _LONGS, _FLOATS = (
 )
 
 
-def _address(context: Any, builder: Any, kind: Any, array: Any, index: Any, vector: Any) -> Any:
-    """Return the address of an element of an array, as that of a vector."""
+def _address(context: Any, builder: Any, kind: Any, element: Any, vector: Any) -> Any:
+    """Return the address of an element, an array and an index, as that of a vector."""
+    array, index = element
     data = context.make_array(kind)(context, builder, array).data
     return builder.bitcast(builder.gep(data, [index]), vector.as_pointer())
 
@@ -136,9 +137,9 @@ def _write_word(_context: Any, words: Any, at: Any, row: Any, to: Any) -> Any:
     """Write the numbers of a word's codes to row[to : to + 8]."""
 
     def build(context: Any, builder: Any, signature: Any, args: Any) -> Any:
-        codes = builder.load(_address(context, builder, signature.args[0], *args[:2], _BYTES))
+        codes = builder.load(_address(context, builder, signature.args[0], args[:2], _BYTES))
         _store_numbers(
-            builder, codes, _address(context, builder, signature.args[2], *args[2:], _FLOATS)
+            builder, codes, _address(context, builder, signature.args[2], args[2:], _FLOATS)
         )
         return context.get_dummy_value()
 
@@ -150,11 +151,11 @@ def _write_column(_context: Any, words: Any, at: Any, shift: Any, row: Any, to: 
     """Write the numbers of a cell's column, `shift` bits into its words, to row[to : to + 8]."""
 
     def build(context: Any, builder: Any, signature: Any, args: Any) -> Any:
-        cell = _address(context, builder, signature.args[0], *args[:2], _LONGS)
+        cell = _address(context, builder, signature.args[0], args[:2], _LONGS)
         shifted = builder.lshr(builder.load(cell, align=8), _splat(builder, _LONGS, args[2]))
         codes = builder.trunc(shifted, _BYTES)
         _store_numbers(
-            builder, codes, _address(context, builder, signature.args[3], *args[3:], _FLOATS)
+            builder, codes, _address(context, builder, signature.args[3], args[3:], _FLOATS)
         )
         return context.get_dummy_value()
 
@@ -166,7 +167,7 @@ def _codes_of(_context: Any, values: Any, at: Any) -> Any:
     """Return the word of the codes of values[at : at + 8]."""
 
     def build(context: Any, builder: Any, signature: Any, args: Any) -> Any:
-        address = _address(context, builder, signature.args[0], *args, _FLOATS)
+        address = _address(context, builder, signature.args[0], args, _FLOATS)
         scaled = builder.fmul(builder.load(address, align=4), _constant(_LEVELS))
         codes = builder.fptoui(builder.fadd(scaled, _constant(0.5)), _BYTES)
         return builder.bitcast(codes, _LONG)

@@ -78,9 +78,7 @@ def test_a_row_that_is_written_again_replaces_no_other(p):
     write_row(words, p, other, n)
     after = rows_of(words, n)
     others = np.arange(n) != p
-    np.testing.assert_array_equal(
-        after[np.ix_(others, others)], before[np.ix_(others, others)]
-    )
+    np.testing.assert_array_equal(after[np.ix_(others, others)], before[np.ix_(others, others)])
     np.testing.assert_allclose(after[p], other, rtol=0, atol=1.0 / 510 + 1e-6)
     np.testing.assert_array_equal(after[:, p], after[p])
 
