@@ -36,6 +36,9 @@ from wolfstream.solver.stream.tree_mixing import ClassMixing, ValueMixing
 from wolfstream.solver.stream.value_head import Values
 from wolfstream.solver.stream.votes import NO_HINTS, Answer, Hints
 
+# More rows than a bank's memory depends on.
+_MANY = 1 << 20
+
 
 class Bank(Protocol):
     """A bank of either task."""
@@ -417,7 +420,8 @@ class BankLearner:
             past = self._fresh_past()
             if past is not None:
                 past.meet(classes)
-            n_bytes = other.nbytes + (0 if past is None else past.nbytes)
+            n_bytes = other.nbytes + other.learners.growth(0, _MANY)
+            n_bytes += 0 if past is None else past.nbytes
             self._blank = _Blank(shape, n_bytes, trees)
         trees = self._blank.trees
         return self._blank.n_bytes + (0 if trees is None else trees.nbytes + trees.growth(rows))

@@ -25,6 +25,7 @@ from wolfstream.solver.working_set.answers import (
 )
 from wolfstream.solver.working_set.blocks import BLOCK_ROWS, block_end
 from wolfstream.solver.working_set.class_pairs import ClassPairs, Ridges
+from wolfstream.solver.working_set.coded_gram import may_be_coded
 from wolfstream.solver.working_set.intake import Intake
 from wolfstream.solver.working_set.pair_problems import PairProblems
 from wolfstream.solver.working_set.store import FREE, Bounds, SampleStore
@@ -59,6 +60,8 @@ class WorkingSet:
     coupled: whether scores, from which probabilities are computed, couple the margins of all pairs
         (`pairs.coupled_scores`), or are the decisions. With two classes these are as small as the
         weights of a large set, with more they count pairs.
+    compact: whether stored kernel values may take a byte each (`coded_gram`), where C and the
+        weights leave a ridge that outweighs their rounding.
 
     Raises ValueError for a bound below two samples and for weights that are not above zero.
     """
@@ -75,6 +78,7 @@ class WorkingSet:
         gram_bytes_max: int = GRAM_BYTES,
         largest_weight: float = 1.0,
         coupled: bool = True,
+        compact: bool = False,
     ) -> None:
         self.kernel = kernel
         self.coupled = coupled
@@ -84,7 +88,8 @@ class WorkingSet:
         precision = self.ridges.precision(kernel, largest_weight)
         self.precision = precision if dtype is None else precision._replace(dtype=dtype)
         self.max_size = max_size
-        self._intake = Intake(kernel, self.precision, Bounds(max_size, gram_bytes_max))
+        coded = compact and may_be_coded(kernel, self.precision, self.ridges.least(largest_weight))
+        self._intake = Intake(kernel, self.precision, Bounds(max_size, gram_bytes_max, coded))
         self.n_classes = 0
         self.seen = 0
         self._pairs: ClassPairs | None = None
