@@ -16,9 +16,9 @@ from wolfstream.service.cli.options import DataSource, column_options
 
 # numpy, numba and rich are imported when a command runs: help is quick.
 if TYPE_CHECKING:
-    from wolfstream.service.engine.model_files import LoadedModel
     from wolfstream.service.files.labelled import LabelledFile
-    from wolfstream.service.heads.answers import Predictions
+    from wolfstream.service.heads.protocol import Predictions
+    from wolfstream.service.recovery.model_files import LoadedModel
     from wolfstream.service.training.evaluation import Evaluation, RegressionEvaluation
     from wolfstream.solver.arrays import Float64Array
 
@@ -111,7 +111,7 @@ def evaluate(model: Path, source: DataSource) -> None:
     except KeyboardInterrupt:
         raise Interrupted("interrupted") from None
     from wolfstream.service.cli.display import print_tables
-    from wolfstream.service.engine.model_files import describe
+    from wolfstream.service.recovery.model_files import describe
     from wolfstream.service.training.evaluation import Evaluation, balance, tables
 
     click.echo(f"{model}: {describe(loaded)}")
@@ -130,7 +130,7 @@ def load(path: Path) -> "LoadedModel":
     from wolfstream.service.native.compile_cache import use_compile_cache
 
     use_compile_cache()
-    from wolfstream.service.engine.model_files import ModelFileError, load_model
+    from wolfstream.service.recovery.model_files import ModelFileError, load_model
 
     try:
         loaded = load_model(path)

@@ -72,7 +72,7 @@ def train(
     from wolfstream.service.native.compile_cache import use_compile_cache
 
     use_compile_cache()
-    from wolfstream.service.cli.training_display import read, summary, train_with_bar
+    from wolfstream.service.cli.training_display import read_with_bar, summary, train_with_bar
     from wolfstream.service.errors import Invalid
     from wolfstream.service.files.labelled import DataFileError
     from wolfstream.service.storage.snapshot_format import write_state
@@ -81,7 +81,7 @@ def train(
     try:
         try:
             dense = dense or ALGORITHMS[options["algorithm"]].way == "fit"
-            data = read(source, dense, options["task"], _takes_texts(options))
+            data = read_with_bar(source, dense, options["task"], _takes_texts(options))
             began = time.monotonic()
             state, report = train_with_bar(data, _plan(options))
         except (DataFileError, CannotTrain) as error:

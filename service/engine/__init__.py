@@ -4,9 +4,9 @@ The bounded queue, admission, the writer that appends, learns and publishes, and
 stop or a crash. `facade.Engine` is what the server uses. It knows nothing of HTTP, formats or API
 keys.
 
-It may import `service.storage`, `service.model`, `service.heads`, `service.calls`,
-`service.samples`, `service.spec`, `service.diagnostics`, `service.native`, `service.settings`,
-`solver.stream`, `solver.frank_wolfe`, `solver.kernels`, `solver.prepare`, `solver.rows`.
-It is imported by `service.cli`, `service.notebook`, `service.web`, `service.web.routes`,
-`service.web.metrics`, `service.workers`, `service.monitor`, `service.replicas`.
+It may import `service.recovery`, `service.settings`, `service.storage`, `service.model`,
+`service.heads`, `service.calls`, `service.samples`, `service.spec`, `service.diagnostics`,
+`service.native`, `solver.prepare`.
+It is imported by `service.web`, `service.web.routes`, `service.web.metrics`, `service.cluster`,
+`service.monitor`.
 """

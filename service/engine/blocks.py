@@ -11,7 +11,6 @@ from collections.abc import Hashable, Iterator, Sequence
 from itertools import groupby
 from typing import NamedTuple
 
-from wolfstream.service.engine.absorb import BlockSamples
 from wolfstream.service.engine.queue_items import (
     LabelOutcomes,
     LabelRequest,
@@ -19,8 +18,8 @@ from wolfstream.service.engine.queue_items import (
     SampleRun,
 )
 from wolfstream.service.model.live import Model
-from wolfstream.service.samples.predicted import to_labels_record
-from wolfstream.service.samples.record import slice_samples, with_record
+from wolfstream.service.recovery.absorb import BlockSamples
+from wolfstream.service.samples.record import slice_samples, to_labels_record, with_record
 from wolfstream.service.samples.tasks import task_of
 from wolfstream.service.samples.validation import Samples
 from wolfstream.service.spec.heads import HeadName

@@ -17,11 +17,9 @@ from wolfstream.service.engine.delivery import Delivery, SequenceWaiters, Watche
 from wolfstream.service.engine.followers import Followers
 from wolfstream.service.engine.group_queue import GroupQueue, QueueLoad
 from wolfstream.service.engine.orders import Orders
-from wolfstream.service.engine.phase import Phase
 from wolfstream.service.engine.queue_items import Item, Waiter
-from wolfstream.service.engine.readiness import Readiness
-from wolfstream.service.engine.restored_models import RestoredModels
-from wolfstream.service.engine.warm_up import WarmUp
+from wolfstream.service.engine.readiness import Phase, Readiness
+from wolfstream.service.engine.serving import RestoredModels
 from wolfstream.service.engine.writer import Writer
 from wolfstream.service.engine.writer_thread import WriterThread
 from wolfstream.service.errors import (
@@ -33,6 +31,7 @@ from wolfstream.service.errors import (
 from wolfstream.service.model.live import Model
 from wolfstream.service.model.published import ModelView
 from wolfstream.service.model.revision import Revision
+from wolfstream.service.native.warm_up import WarmUp
 from wolfstream.service.settings import Settings
 from wolfstream.service.spec.heads import HeadName
 from wolfstream.service.storage.interfaces import Storage

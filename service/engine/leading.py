@@ -17,7 +17,7 @@ from contextlib import asynccontextmanager
 from typing import Any, Protocol, TypeVar
 
 from wolfstream.service.engine.challengers import Challengers
-from wolfstream.service.engine.idempotency_keys import IdempotencyKeys
+from wolfstream.service.engine.idempotency import IdempotencyKeys
 from wolfstream.service.engine.live_models import LiveModels
 from wolfstream.service.engine.takeover import ChallengerTerm, Standby, take_over
 from wolfstream.service.errors import NotLeader, NotReady, StartupError, StorageFailed

@@ -10,7 +10,7 @@ from collections.abc import Callable, Collection, Iterable, Iterator
 from contextlib import contextmanager
 from typing import NamedTuple
 
-from wolfstream.service.engine.idempotency_keys import IdempotencyKeys
+from wolfstream.service.engine.idempotency import IdempotencyKeys
 from wolfstream.service.engine.recovery_order import Recovery, Room
 from wolfstream.service.engine.writer_role import WriterRole
 from wolfstream.service.errors import ModelBroken, NotLeader, NotReady, StorageFailed, UnknownModel

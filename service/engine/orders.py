@@ -11,16 +11,15 @@ from typing import Any, TypeVar
 from wolfstream.service.calls.models import Snapshot
 from wolfstream.service.engine.challengers import Turn
 from wolfstream.service.engine.group_queue import GroupQueue
-from wolfstream.service.engine.model_files import LoadedModel
-from wolfstream.service.engine.phase import Phase
 from wolfstream.service.engine.queue_items import Item, Order
-from wolfstream.service.engine.readiness import Readiness
+from wolfstream.service.engine.readiness import Phase, Readiness
 from wolfstream.service.engine.refits import Job, Refits
 from wolfstream.service.engine.writer import Writer
 from wolfstream.service.errors import NotReady, SnapshotFailed, UnknownModel
 from wolfstream.service.heads.fit import Fit, Window
 from wolfstream.service.model.live import Model
 from wolfstream.service.model.revision import Revision
+from wolfstream.service.recovery.model_files import LoadedModel
 from wolfstream.service.settings import Settings
 from wolfstream.service.spec.following import Start
 from wolfstream.service.spec.model import ModelSpec

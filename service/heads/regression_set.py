@@ -7,12 +7,11 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from wolfstream.service.heads.certificate import NO_CERTIFICATE
-from wolfstream.service.heads.kind import KERNELS, exercise
+from wolfstream.service.heads.exercises import exercise
+from wolfstream.service.heads.kind import KERNELS
 from wolfstream.service.heads.online_learner import Batch, HeadLearner, Relearn
 from wolfstream.service.heads.regression import RegressionHead
-from wolfstream.service.heads.sequences import Sequences
-from wolfstream.service.heads.set_view import SetView, set_stats
+from wolfstream.service.heads.set_view import NO_CERTIFICATE, Sequences, SetView, set_stats
 from wolfstream.service.spec.model import ModelSpec
 from wolfstream.service.spec.working_set import WorkingSetSpec
 from wolfstream.solver.kernels.functions import Kernel

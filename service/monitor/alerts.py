@@ -21,7 +21,8 @@ CREATE TABLE IF NOT EXISTS alerts (
     PRIMARY KEY (model, head, sequence)
 ) WITHOUT ROWID;
 """
-# Alerts stored for each head, at least as many as its state has changes.
+# Alerts stored for each head; at least as many as its state has changes, so that none of these is
+# reported twice.
 _MAX_PER_HEAD = 50
 # Alerts of all models that wait to be posted; beyond that the oldest are dropped.
 _MAX_WAITING = 1_000
@@ -66,7 +67,7 @@ class Alerts:
 
         Args:
             file: for the alerts.
-            posted: whether new alerts will be posted.
+            posted: whether new alerts wait to be posted; otherwise they are only recorded.
         """
         self._file, self._posted = file, posted
 
@@ -101,7 +102,7 @@ class Alerts:
         """Delete the alerts of models that no longer exist, except those that wait.
 
         Args:
-            live: numbers of the models that exist.
+            live: ids of the models that exist.
         """
 
         def forget(db: sqlite3.Connection) -> None:
@@ -112,6 +113,7 @@ class Alerts:
         self._file.use(forget, None)
 
     def _record(self, db: sqlite3.Connection, alerts: list[Alert]) -> list[Alert]:
+        """Insert alerts, and delete what is beyond the bounds; return the new ones."""
         new = []
         for alert in alerts:
             key = alert.model_id, alert.head, alert.sequence
@@ -137,6 +139,13 @@ class Alerts:
         return new
 
     def _update(self, alert: Alert, change: str, *values: float) -> None:
+        """Change the row of an alert.
+
+        Args:
+            alert: it.
+            change: assignments of SQL.
+            values: those of its placeholders.
+        """
         query = f"UPDATE alerts SET {change} WHERE model = ? AND head = ? AND sequence = ?"
         key = alert.model_id, alert.head, alert.sequence
         self._file.use(lambda db: db.execute(query, (*values, *key)), None)

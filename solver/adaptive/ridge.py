@@ -48,13 +48,20 @@ from wolfstream.solver.adaptive.weights import add, dot, for_classes, in_order, 
 from wolfstream.solver.arrays import Float64Array
 from wolfstream.solver.compiled import inner, larger, smaller
 
-_SQUARE, _HINGE, _LOGISTIC = range(3)
-_LOSSES: dict[Loss, int] = {"square": _SQUARE, "hinge": _HINGE, "logistic": _LOGISTIC, "huber": 3}
-# In deviations of the target.
+_SQUARE, _HINGE, _LOGISTIC, _HUBER = range(4)
+_LOSSES: dict[Loss, int] = {
+    "square": _SQUARE,
+    "hinge": _HINGE,
+    "logistic": _LOGISTIC,
+    "huber": _HUBER,
+}
+# In the unit that a bank scales targets to, about their standard deviation (`target_scale`).
 HUBER = 0.2
+# How many samples share one update of P.
 CHUNK = 32
 # Up to this many rows, passes over half of P cost less than a matrix product.
 FEW = 4
+# After this many samples the eigenvalues of P are clipped.
 REFRESH = 65_536
 
 
@@ -81,7 +88,8 @@ class RidgeLearners(Experts):
     """Learners with different horizons, ridges and losses on the same D columns.
 
     name: prefix of the names of saved arrays.
-    settings: each is a learner for each of its losses; all have the same span and losses.
+    settings: each is a learner for each of its losses; all have the same span (of features) and
+        the same losses.
     P: (settings, D, D) symmetric.
     gains: (settings, CHUNK, D) of the `pending` rows since P was updated.
     W: (settings, losses, K, D) as in `weights`; updated in place.
@@ -105,7 +113,7 @@ class RidgeLearners(Experts):
 
     @property
     def work(self) -> int:
-        """Multiplications of a row's gain, its share of P's update, and each score and step."""
+        """Multiplications per sample: its gain, its share of P's update, each score and step."""
         count, width, _ = self.P.shape
         return int(count * (2 * width * width + 2 * CHUNK * width) + 2 * self.W.size)
 
@@ -129,10 +137,10 @@ class RidgeLearners(Experts):
         return RidgeArrays(self.P, self.gains, self.W, self._losses, self._scale)
 
     def end_chunk(self, samples: int) -> None:
-        """Update P and forget a CHUNK of samples; samples: how many the stream has had."""
-        remaining = np.exp([-CHUNK / setting.horizon for setting in self.settings])
+        """Update P and forget by one chunk; samples: how many the stream has had."""
+        remembered = np.exp([-CHUNK / setting.horizon for setting in self.settings])  # l
         for P, gains, setting, share in zip(
-            self.P, self.gains, self.settings, remaining, strict=True
+            self.P, self.gains, self.settings, remembered, strict=True
         ):
             V = gains[: self.pending]
             np.matmul(V.T, V, out=self._work)
@@ -143,7 +151,7 @@ class RidgeLearners(Experts):
             if samples % REFRESH == 0:
                 P[:] = bounded(P, 1.0 / setting.ridge)
         self.pending = 0
-        self.W *= np.sqrt(remaining)[:, None, None, None]
+        self.W *= np.sqrt(remembered)[:, None, None, None]
 
     def state(self) -> dict[str, NDArray[Any]]:
         """Return P, the pending gains, and W as plain arrays."""
@@ -278,7 +286,8 @@ def learn_ridge(
     """Write the scores of rows, each before its target is learned.
 
     Phi: (n, D) features of rows, which must not reach beyond the end of the chunk.
-    few: whether to compute g here; else `RidgeLearners.multiply` has written Phi P into the gains.
+    few: whether there are at most FEW rows, so that Phi P is computed here, row by row; otherwise
+        `RidgeLearners.multiply` has written it into the gains.
     pending: how many rows of the chunk were learned before.
     Y: (n, K) targets.
     weight: (n,) weights of the rows.

@@ -44,7 +44,7 @@ class WorkingSet:
     algorithm: "sfw", or "msfw" with away steps.
     corrective_steps: the most swaps after each of P1's own steps; with 0 the algorithm is exactly
         P1's. Two follow for a sample in the set, more only while the set's duality gap exceeds
-        q / 2, where noisy labels keep it (`sfw.walk`).
+        q / 2, as it does for long where labels are noisy (`sfw.walk`).
     max_size: the bound on the number of stored samples, None for no bound. After each
         max_size // 32 samples, a set within that distance of its bound evicts samples
         (`working_set.eviction`), so that the bound holds for blocks of any length.
@@ -201,6 +201,7 @@ class WorkingSet:
             rows = take_rows(X, part)
             block = self._intake.arriving(rows, codes[part], inverse_weight[part])
             n = len(block.codes)
+            # All are stored; their numbers in the stream are not known.
             self._intake.keep(block, np.ones(n, np.bool_), np.full(n, FREE))
         self.seen = count
         self.n_classes = max(self.n_classes, int(codes.max()) + 1)
@@ -228,8 +229,9 @@ class WorkingSet:
 
         view: of the present model.
         """
-        steps, nbytes = self.corrective_steps, self.nbytes
-        return summary_of(self.store, self.pairs, steps, view.n_support, nbytes)
+        return summary_of(
+            self.store, self.pairs, self.corrective_steps, view.n_support, self.nbytes
+        )
 
     def _open_pairs(self) -> ClassPairs:
         """Make the pairs over the new store."""
@@ -244,10 +246,10 @@ class WorkingSet:
         weight: Float64Array | None,
     ) -> BlockTrace:
         """Learn a block, in which only the first sample may be of a new class."""
-        n, pairs, met = len(codes), self.pairs, int(codes[0]) + 1
-        first = self.n_classes
-        if met > first:
-            self.meet_classes(met)
+        n, pairs = len(codes), self.pairs
+        classes_before = self.n_classes
+        if codes[0] >= classes_before:
+            self.meet_classes(int(codes[0]) + 1)
         pairs.make_room(codes)
         inverse_weight = self.ridges.inverse_weights(codes, weight, self.precision)
         block = self._intake.arriving(
@@ -270,7 +272,7 @@ class WorkingSet:
             pairs.enter(block, slots)
         self.seen += n
         pairs.refresh_where_due()
-        classes = first, self.n_classes
+        classes = classes_before, self.n_classes
         stored_as = self.store.entered_of(slots)
         decision, margin = traces.decision.T, traces.margin.T
         return BlockTrace(decision, margin, admitted, traces.step, classes, stored_as)

@@ -25,7 +25,7 @@ from wolfstream.service.files.roles import NO_ROLES, Roles
 from wolfstream.service.files.separated import CsvText
 from wolfstream.service.files.svmlight import SvmlightText
 from wolfstream.service.files.text import DataFileError, Record
-from wolfstream.service.web.formats.bounds import Bounds, check_json, check_lines
+from wolfstream.service.web.formats.bounds import Bounds, check_json, check_json_names, check_lines
 from wolfstream.service.web.formats.flat_rows import (
     MAX_WARNINGS,
     Fields,
@@ -34,7 +34,6 @@ from wolfstream.service.web.formats.flat_rows import (
     unnamed_column_warning,
     with_roles,
 )
-from wolfstream.service.web.formats.repeated_names import check_json_names
 
 _MAX_ERRORS = 20
 

@@ -20,8 +20,8 @@ from starlette.responses import Response
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from wolfstream.service.calls.lookup import is_for, target_of
+from wolfstream.service.cluster.membership import Membership
 from wolfstream.service.errors import NotLeader, NotReady, Refusal
-from wolfstream.service.replicas.membership import Membership
 from wolfstream.service.web.formats.body import read_body, respond
 from wolfstream.service.web.formats.bounds import SPEC_BOUNDS, SPEC_BYTES
 from wolfstream.service.web.formats.revisions import read_max_lag

@@ -9,8 +9,8 @@ from hypothesis import strategies as st
 
 from wolfstream.service.heads import changes
 from wolfstream.service.heads.changes import ALPHA, Changes
-from wolfstream.service.heads.hits import Hits
-from wolfstream.service.heads.value_errors import Errors
+from wolfstream.service.heads.class_scores import Hits
+from wolfstream.service.heads.value_scores import Errors
 
 
 def fed(losses: "np.ndarray", part: int = 1000, scaled: bool = False) -> Changes:
