@@ -337,15 +337,15 @@ def _has_point(text: str) -> bool:
 def _judge_texts(texts: Sequence[str], numbers: Sequence[float]) -> Reading:
     count = len(texts) + len(numbers)
     different = len(set(texts))
-    words = sum(len(words_of(text)) for text in texts) / len(texts)
+    mean_words = sum(len(words_of(text)) for text in texts) / len(texts)
     spaced = sum(" " in text for text in texts)
     if 2 * len(numbers) > count:
         return Reading("number", f"{len(numbers)} of {count} values are numbers")
     if count >= _LEAST_IDENTIFIERS and different == count and _are_unique_codes(texts):
         return Reading("identifier", f"all of the first {count} values are different codes")
     long = max(map(len, texts)) > _LONGEST_CATEGORY
-    if long or (words >= _WORDS and different >= _DIFFERENT * count):
-        why = f"{words:.0f} words in a value, {_share(different, count)}"
+    if long or (mean_words >= _WORDS and different >= _DIFFERENT * count):
+        why = f"{mean_words:.0f} words in a value, {_share(different, count)}"
         return Reading(
             "text", why, wordy=True, words=_frequent_words(texts), units=_frequent_units(texts)
         )
