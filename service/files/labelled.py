@@ -177,8 +177,9 @@ def open_data(
         raise DataFileError(f"cannot be read: {error.strerror or error}") from None
     except UnicodeDecodeError as error:
         raise DataFileError(
-            f"is not text in {charset or 'UTF-8'}: {error.reason}; name its charset, as in "
-            "--charset windows-1252 for what older spreadsheets export, or save it as UTF-8"
+            f"is neither text in {charset or 'UTF-8'} nor another data file: {error.reason}; if it "
+            "is text, name its charset, as in --charset windows-1252 for what older spreadsheets "
+            "export, or save it as UTF-8"
         ) from None
 
 
@@ -225,8 +226,14 @@ def _open_table(columns: Columns, wanted: ReadOptions) -> LabelledFile:
 
 
 def _is_npz(path: Path) -> bool:
+    """Return whether a file is npz, by its suffix or as an archive whose first member is an array.
+
+    Spreadsheets are archives, too.
+    """
     with path.open("rb") as file:
-        return path.suffix == ".npz" or file.read(4) == b"PK\x03\x04"
+        header = file.read(30)
+        name = file.read(int.from_bytes(header[26:28], "little"))
+    return path.suffix == ".npz" or (header[:4] == b"PK\x03\x04" and name.endswith(b".npy"))
 
 
 def _open_csv(source: TextFile, wanted: ReadOptions) -> LabelledFile:

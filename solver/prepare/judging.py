@@ -352,8 +352,8 @@ def _judge_texts(texts: Sequence[str], numbers: Sequence[float]) -> Reading:
     if count >= _LEAST_IDENTIFIERS and different == count and not spaced:
         return Reading("identifier", f"all of the first {count} values are different single words")
     wordy, units = _share_words(set(texts)), _frequent_units(texts)
-    words = _frequent_words(texts) if _are_lists(set(texts)) else ()
-    return Reading("category", _share(different, count), wordy=wordy, words=words, units=units)
+    items = _frequent_words(texts) if _are_lists(set(texts)) else ()
+    return Reading("category", _share(different, count), wordy=wordy, words=items, units=units)
 
 
 def _are_lists(different: set[str]) -> bool:

@@ -611,12 +611,16 @@ class TestParts:
         assert everything(data) == everything(data)
 
 
+ZIPPED = b"PK\x03\x04" + bytes(22) + b"\x0f\x00\x00\x00xl/workbook.xml<x/>"
+
+
 @pytest.mark.parametrize(
     ("content", "detail"),
     [
-        (b"\xff\xfe1,2", "is not text in UTF-8"),
-        (b"\x00\x01\x02\xff", "is not text in UTF-8: .* --charset windows-1252"),
+        (b"\xff\xfe1,2", "neither text"),
+        (b"\x00\x01\x02\xff", "neither text in UTF-8 nor .* --charset windows-1252"),
         (b"\x1f\x8b\x08\x00", "is compressed: unpack it first, as with gunzip"),
+        (ZIPPED, "is a spreadsheet or another archive: save it as CSV"),
         (b"\xd0\xcf\x11\xe0\xa1\xb1\x1a\xe1", "is a spreadsheet .* save it as CSV"),
         (b"SQLite format 3\x00", "is a database of SQLite"),
         (b"\x80\x04\x95\x0a", "is a pickle"),
