@@ -11,7 +11,7 @@ from collections.abc import Callable, Iterable
 from typing import NamedTuple
 
 from wolfstream.service.cluster.versions import Versions, ViewVersion
-from wolfstream.service.errors import Refusal, ServerFailed, UnknownModel
+from wolfstream.service.errors import Refusal, ServerFailed
 from wolfstream.service.model.live import Model
 
 logger = logging.getLogger(__name__)
@@ -69,7 +69,8 @@ class Feeds:
     def newer(self, model: Model, version: ViewVersion | None) -> "asyncio.Future[bytes]":
         """Return a future for the result of `Versions.newer`, once there is a newer view.
 
-        The future raises UnknownModel if the model is deleted. Cancel it to withdraw the request.
+        The future raises UnknownModel if the model is deleted, NotLeader if another replica leads
+        it by then. Cancel it to withdraw the request.
 
         Args:
             model: the model.
@@ -136,7 +137,7 @@ class Feeds:
             for model, feed in list(self._feeds.items()):
                 feed.requests = [request for request in feed.requests if not request.newer.done()]
                 if model not in existing:
-                    self._refuse(feed, UnknownModel(f"model {model.name!r} was deleted"))
+                    self._refuse(feed, model.absence())
                 elif feed.requests or feed.version_waiters or now - feed.requested < _IDLE_SECONDS:
                     if feed.requests and model.published is not feed.versions.published:
                         self._schedule(feed)

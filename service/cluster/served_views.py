@@ -24,6 +24,7 @@ from wolfstream.service.errors import (
     TooLarge,
     UnknownModel,
 )
+from wolfstream.service.model.live import Model
 
 logger = logging.getLogger(__name__)
 
@@ -91,10 +92,12 @@ class ServedViews:
             newer_views: model -> task of `_newer`.
         """
         newer, unconfirmed, refused = dict[str, NewerView](), list[str](), dict[str, str]()
-        size = 0
+        size, lag = 0, self._director.lag_seconds
         for name, task in newer_views.items():
             if not task.done():
-                if not self._is_newest(name, request.versions[name]):
+                if self._is_newest(name, request.versions[name]):
+                    lag = max(lag, self._lag_seconds(name))
+                else:
                     unconfirmed.append(name)
                 continue
             error = task.exception()
@@ -107,25 +110,42 @@ class ServedViews:
                 refused[name] = f"the view cannot be sent: {error!r}"
             elif size + len(task.result().newer) <= _MAX_VIEW_BYTES:
                 newer[name] = task.result()
+                lag = max(lag, self._lag_seconds(name))
                 size += len(newer[name].newer)
             else:
                 unconfirmed.append(name)
-        return ViewResponse(self._director.lag_seconds, newer, unconfirmed, refused)
+        return ViewResponse(lag, newer, unconfirmed, refused)
 
     def _is_newest(self, name: str, version: ViewVersion | None) -> bool:
         """Return whether a version is known to be the newest; False during a takeover."""
         if not self._director.leads(name):
             return False
         try:
-            return self._feeds.is_newest(self._engine.model(name), version)
+            model = self._engine.model(name)
+            return self._feeds.is_newest(model, version) and self._is_confirmed(model)
         except Refusal:
             return False
+
+    def _is_confirmed(self, model: Model) -> bool:
+        """Return whether a model's log has shown lately that no other replica leads it."""
+        confirmations = self._engine.confirmations
+        return (
+            confirmations is None
+            or confirmations.lag_seconds(model) <= confirmations.followed_lag_seconds
+        )
+
+    def _lag_seconds(self, name: str) -> float:
+        """Return for how long another replica may lead a model."""
+        confirmations = self._engine.confirmations
+        return 0.0 if confirmations is None else confirmations.lag_seconds(self._engine.model(name))
 
     async def _newer(self, name: str, version: ViewVersion | None) -> NewerView:
         """Wait for a view that is newer than a version, and return it. Raises Refusal."""
         if not self._director.leads(name):
             await self._lead(name)
         model = self._engine.model(name)
+        if (confirmations := self._engine.confirmations) is not None:
+            await confirmations.check(model, confirmations.followed_lag_seconds)
         try:
             newer = await self._feeds.newer(model, version)
         except UnknownModel:

@@ -5,7 +5,7 @@ from datetime import UTC, datetime
 from typing import Any, Literal, get_args
 
 from wolfstream.service.diagnostics.metrics import SampleCounts
-from wolfstream.service.errors import NoSuchHead
+from wolfstream.service.errors import NoSuchHead, NotLeader, Refusal, UnknownModel
 from wolfstream.service.heads.kinds import KINDS, head_of_call
 from wolfstream.service.heads.protocol import HeadView
 from wolfstream.service.model.chains import PublishedChain
@@ -87,6 +87,12 @@ class Model:
         """Replace the spec."""
         self.spec = spec
         self.head_of = {call: head_of_call(spec, call) for call in LEARNING_CALLS}
+
+    def absence(self) -> Refusal:
+        """Return the refusal of what asks for the model where it is not learned any more."""
+        if not self.led:
+            return NotLeader(f"another replica leads model {self.name!r}; nothing was learned here")
+        return UnknownModel(f"model {self.name!r} was deleted")
 
     @property
     def lag(self) -> int:

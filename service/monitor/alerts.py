@@ -39,8 +39,13 @@ class Alert(NamedTuple):
 
 
 def model_alerts(model: Model) -> list[Alert]:
-    """Return the changes in the states of a model's heads, as alerts."""
+    """Return the changes in the states of a model's heads, as alerts.
+
+    Those from before the snapshot that the model was rolled back to are left out: they were
+    reported when they came, perhaps so long ago that their alerts are no longer stored.
+    """
     epoch, time_text = model.published.epoch, now_as_text()
+    reported = 0 if model.rolled_back is None else model.rolled_back["to"]
     return [
         Alert(
             model.id,
@@ -56,6 +61,7 @@ def model_alerts(model: Model) -> list[Alert]:
         )
         for head, view in model.published.heads.items()
         for change in view.changes
+        if change.sequence > reported
     ]
 
 
@@ -125,9 +131,10 @@ class Alerts:
             if db.execute(insert, values).rowcount:
                 new.append(alert)
         db.executemany(
-            "DELETE FROM alerts WHERE NOT waiting AND model = ?1 AND head = ?2 AND sequence <= "
-            "(SELECT sequence FROM alerts WHERE model = ?1 AND head = ?2 "
-            "ORDER BY sequence DESC LIMIT 1 OFFSET ?3)",
+            # By time: after a rollback, later alerts have lower sequences.
+            "DELETE FROM alerts WHERE NOT waiting AND model = ?1 AND head = ?2 "
+            "AND (due, sequence) <= (SELECT due, sequence FROM alerts "
+            "WHERE model = ?1 AND head = ?2 ORDER BY due DESC, sequence DESC LIMIT 1 OFFSET ?3)",
             [(alert.model_id, alert.head, _MAX_PER_HEAD) for alert in new],
         )
         if new and self._posted:

@@ -14,6 +14,7 @@
 | no HTTP version, no `Host` header or several, or several values of a single-valued header | 400 |
 | a `Transfer-Encoding` other than `chunked` | 400 |
 | a client reads nothing for `patience_seconds` | none; a websocket is closed with 1008 |
+| a client does not end TLS soon after the server has | none: the connection is closed |
 
 `web.layers.guard` refuses the requests of the second line, because it knows the paths. One task
 checks all connections for slow clients every few seconds, so requests need no timers.
@@ -44,6 +45,7 @@ from wolfstream.service.web.layers.room import (
     UNREAD_SECONDS,
     AwaitedStep,
     ClientWait,
+    is_lingering,
     is_rare,
     make_room,
 )
@@ -108,6 +110,8 @@ _MAX_HEADERS = 256
 _NO_HANDSHAKE = (
     "a stream begins with GET, and its request line and headers have at most 8,000 bytes each"
 )
+# How long a client may take to end TLS after the server has.
+_FAREWELL_SECONDS = 1.0
 # These headers may not be repeated: a proxy may have checked the second of two values, while this
 # server would use the first.
 _SINGLE_VALUED = (
@@ -167,6 +171,7 @@ class BoundedProtocol(PacedProtocol):
         self._refusal: Refusal | None = None
         # When writing was last paused, because the client did not read its response; 0 if never.
         self._unread_since = 0.0
+        self.gave_way = False  # whether the connection was cut off to make room
 
     def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]
         """Add the connection, and describe the connections to the layers in the requests' state.
@@ -215,6 +220,8 @@ class BoundedProtocol(PacedProtocol):
 
     def waiting(self, now: float) -> ClientWait | None:
         """Return what the client has to do next; None if the server does not wait for it."""
+        if is_lingering(self.transport):
+            return None if self.gave_way else ClientWait(AwaitedStep.REQUEST, 0.0)
         closing, unread = self.transport.is_closing(), self.transport.get_write_buffer_size()
         if closing or self.flow.write_paused:
             waits = unread and now - self._unread_since > UNREAD_SECONDS
@@ -227,8 +234,21 @@ class BoundedProtocol(PacedProtocol):
 
     def give_way(self) -> None:
         """Close the connection to make room for another."""
+        self.gave_way = True
         self._end(TooManyConnections("the server needs the connection for others; try again"))
         self.transport.abort()
+
+    def shutdown(self) -> None:
+        """Close the connection once its request is answered; the server stops."""
+        super().shutdown()
+        self.loop.call_later(_FAREWELL_SECONDS, self._end_farewell)
+
+    def _end_farewell(self) -> None:
+        """Cut off a client that does not end TLS; look again as long as there is a request."""
+        if is_lingering(self.transport):
+            self.transport.abort()
+        elif self in self.connections:
+            self.loop.call_later(_FAREWELL_SECONDS, self._end_farewell)
 
     def pause_writing(self) -> None:
         """Record when the client stopped reading."""
@@ -374,11 +394,13 @@ _BOUNDED = BoundedProtocol | BoundedStream | Handshake
 
 
 def _is_in_use(connection: "BoundedProtocol | BoundedStream | Handshake") -> bool:
-    """Return whether a connection is open, or closed but still has bytes to send."""
+    """Return whether a connection is open, or closed but has not ended."""
     if isinstance(connection, Handshake):
         return True
     transport = connection.transport
-    return not transport.is_closing() or transport.get_write_buffer_size() > 0
+    if not transport.is_closing() or transport.get_write_buffer_size() > 0:
+        return True
+    return is_lingering(transport) and not connection.gave_way
 
 
 def _is_memory_error(error: BaseException | None) -> bool:
@@ -403,7 +425,7 @@ def _raw(response: Response) -> bytes:
 
 
 async def watch_connections(state: ServerState, patience_seconds: float) -> None:
-    """End connections whose clients send too slowly or do not read, until cancelled."""
+    """End connections whose clients send too slowly, do not read or do not end, until cancelled."""
     loop = asyncio.get_running_loop()
     # Connection -> (unsent bytes, since when their number has not decreased).
     stalled: dict[Any, tuple[int, float]] = {}
@@ -416,6 +438,11 @@ async def watch_connections(state: ServerState, patience_seconds: float) -> None
                 continue  # asyncio closes late handshakes
             if isinstance(connection, BoundedProtocol | BoundedStream):
                 connection.end_if_late(now)
+            if is_lingering(connection.transport):
+                _, since = stalled[connection] = 0, before.get(connection, (0, now))[1]
+                if now - since > _FAREWELL_SECONDS:
+                    connection.transport.abort()
+                continue
             left = connection.transport.get_write_buffer_size()
             if not left or (left <= _HIGH_WATER_BYTES and not connection.transport.is_closing()):
                 continue  # its writers are not paused

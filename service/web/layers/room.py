@@ -1,11 +1,11 @@
 """Closes connections to make room for a new one, once the limit on their number is reached.
 
 A connection may be closed while the server waits for its client to send a request or the rest of
-one, to send the rest of a body, or to read a response. So idle clients cannot lock out others. The
-network with the most such connections loses some first, so idle clients cannot lock out clients
-with other addresses in particular. Connections whose requests are being answered are never closed,
-nor are open streams. Where these have taken all connections, networks that have few of them still
-get some more.
+one, to send the rest of a body, to read a response, or to end TLS after the server has. So idle
+clients cannot lock out others. The network with the most such connections loses some first, so idle
+clients cannot lock out clients with other addresses in particular. Connections whose requests are
+being answered are never closed, nor are open streams. Where these have taken all connections,
+networks that have few of them still get some more.
 """
 
 import ipaddress
@@ -13,7 +13,7 @@ from collections import Counter
 from collections.abc import Iterable
 from enum import IntEnum
 from functools import lru_cache
-from typing import NamedTuple, Protocol
+from typing import Any, NamedTuple, Protocol
 
 # The owner of an IPv6 address usually owns all addresses with the same prefix of this length.
 _NETWORK_BITS = 64
@@ -26,7 +26,7 @@ UNREAD_SECONDS = 1.0
 class AwaitedStep(IntEnum):
     """What a client has to do next; connections are closed in this order."""
 
-    REQUEST = 0  # send a request
+    REQUEST = 0  # send a request, or end TLS
     BODY = 1  # send the rest of a body
     READ = 2  # read a response
 
@@ -48,6 +48,12 @@ class Connection(Protocol):
 
     def give_way(self) -> None:
         """Close the connection at once, with a response if one can still be sent."""
+
+
+def is_lingering(transport: Any) -> bool:
+    """Return whether a closed connection, all of which is sent, waits for its client to end TLS."""
+    is_closed = transport.is_closing() and not transport.get_write_buffer_size()
+    return is_closed and transport.get_extra_info("ssl_object") is not None
 
 
 def make_room(connections: Iterable[Connection], now: float, most: int) -> int:

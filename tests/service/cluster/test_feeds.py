@@ -1,4 +1,4 @@
-"""Feeds of views: who waits for a version gets it."""
+"""Feeds of views: who waits for a version gets it, or is told why there will be none."""
 
 import asyncio
 import time
@@ -8,6 +8,7 @@ import pytest
 from tests.service.specs import PAPERS
 from wolfstream.service.cluster import feeds
 from wolfstream.service.cluster.versions import Versions
+from wolfstream.service.errors import NotLeader, Refusal, UnknownModel
 from wolfstream.service.model.learner import Learner
 from wolfstream.service.model.live import Model
 from wolfstream.service.model.published import ModelView
@@ -46,3 +47,20 @@ def test_idle_feed_stays_while_its_version_is_awaited(monkeypatch: pytest.Monkey
             writing.cancel()
 
     assert asyncio.run(run()) == [1, 1]
+
+
+@pytest.mark.parametrize(("led", "expected"), [(True, UnknownModel), (False, NotLeader)])
+def test_model_that_is_gone_was_deleted_or_handed_over(led: bool, expected: type[Refusal]):
+    async def work() -> None:
+        model = Model(1, "m", ModelSpec.model_validate(PAPERS))
+        all_feeds, present = feeds.Feeds(), [model]
+        running = asyncio.create_task(all_feeds.run(lambda: present))
+        async with asyncio.timeout(30):
+            newer = all_feeds.newer(model, await all_feeds.current_version(model))
+            model.led = led
+            present.clear()
+            with pytest.raises(expected):
+                await newer
+        running.cancel()
+
+    asyncio.run(work())
