@@ -21,10 +21,11 @@ from tests.service.decoding import BOUNDS
 from tests.service.specs import PAPERS
 from tests.service.streams import curve, few_words, part, plain_rows, three_classes, two_classes
 from wolfstream.service.errors import InvalidSamples, Refusal, TooLarge, Unreadable
+from wolfstream.service.files.charset import _CODECS
 from wolfstream.service.files.labelled import open_data
 from wolfstream.service.files.roles import Roles
 from wolfstream.service.samples.validation import Samples, read_rows, read_samples
-from wolfstream.service.web.formats.charset import _CODECS, MOST_GROWTH, text_in_utf8
+from wolfstream.service.web.formats.charset import MOST_GROWTH, text_in_utf8
 from wolfstream.service.web.formats.lines import DECODERS
 from wolfstream.service.web.formats.wire import SAMPLE_MEDIA_TYPES, format_of_body
 from wolfstream.solver.prepare.cells import Cells
