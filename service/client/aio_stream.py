@@ -3,7 +3,6 @@
 import asyncio
 from collections.abc import AsyncIterable, AsyncIterator, Iterable
 from contextlib import AsyncExitStack
-from types import TracebackType
 from typing import Any, Self, TypeVar
 from urllib.parse import urlencode
 
@@ -58,12 +57,7 @@ class AsyncStream(SessionStream):
             raise
         return self
 
-    async def __aexit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        traceback: TracebackType | None,
-    ) -> None:
+    async def __aexit__(self, kind: type[BaseException] | None, *_: object) -> None:
         try:
             if kind is None:
                 await self._run(self._calls.flush())

@@ -82,13 +82,7 @@ class Transport:
         assert isinstance(effect, Request)
         try:
             with self._first_answer.awaited():
-                response = self._http.request(
-                    effect.method,
-                    effect.path,
-                    content=effect.body,
-                    params=effect.query,
-                    headers=request_headers(effect),
-                )
+                response = self._http.request(**_arguments(effect))
         except httpx.RequestError as error:
             raise request_error(self.url, error) from None
         return _reply(response)
@@ -147,13 +141,7 @@ class AsyncTransport:
         assert isinstance(effect, Request)
         try:
             with self._first_answer.awaited():
-                response = await self._http.request(
-                    effect.method,
-                    effect.path,
-                    content=effect.body,
-                    params=effect.query,
-                    headers=request_headers(effect),
-                )
+                response = await self._http.request(**_arguments(effect))
         except httpx.RequestError as error:
             raise request_error(self.url, error) from None
         return _reply(response)
@@ -163,3 +151,14 @@ def _reply(response: httpx.Response) -> Reply:
     """Return a response, whose content was read, as the outcome of a step."""
     reason, headers = response.reason_phrase, response.headers
     return Reply(response.status_code, reason, headers, response.content)
+
+
+def _arguments(request: Request) -> dict[str, Any]:
+    """Return a request as arguments of httpx's clients."""
+    return {
+        "method": request.method,
+        "url": request.path,
+        "content": request.body,
+        "params": request.query,
+        "headers": request_headers(request),
+    }

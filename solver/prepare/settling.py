@@ -18,7 +18,7 @@ from numpy.typing import NDArray
 
 from wolfstream.solver.prepare.cells import NO_TEXT, Cells, texts_in
 from wolfstream.solver.prepare.columns import MOST_SLOTS, own_codes
-from wolfstream.solver.prepare.kinds.judging import Reading, first_order, like_a_time
+from wolfstream.solver.prepare.judging import Reading, first_order, like_a_time
 from wolfstream.solver.prepare.read_cells import read, readings
 from wolfstream.solver.prepare.schema import (
     MOST_LATE,

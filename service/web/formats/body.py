@@ -20,7 +20,7 @@ from wolfstream.service.samples.ids import LateLabels, read_late_labels
 from wolfstream.service.samples.validation import Question, Samples, read_question, read_samples
 from wolfstream.service.settings import Settings
 from wolfstream.service.spec.model import ModelSpec
-from wolfstream.service.web.formats.bounds import bounds_of
+from wolfstream.service.web.formats.bounds import bounds_of, check_ids, check_rows, check_size
 from wolfstream.service.web.formats.charset import MOST_GROWTH
 from wolfstream.service.web.formats.chunks import ChunkedResponse, byte_chunks, large_response_bytes
 from wolfstream.service.web.formats.content_encoding import decompressor_of
@@ -32,7 +32,6 @@ from wolfstream.service.web.formats.flat_rows import (
 )
 from wolfstream.service.web.formats.inference import JSON_LENGTH_HEADER, Inference, read_inference
 from wolfstream.service.web.formats.memory import DECODED_FACTOR, UNCOUNTED_BYTES, Lease
-from wolfstream.service.web.formats.request_size import check_ids, check_rows, check_size
 from wolfstream.service.web.formats.revisions import etag_header
 from wolfstream.service.web.formats.wire import (
     JSON,

@@ -22,8 +22,8 @@ from wolfstream.service.samples.validation import (
     read_explain,
 )
 from wolfstream.service.spec.refusals import listed
+from wolfstream.service.web.formats.bounds import check_json_names
 from wolfstream.service.web.formats.paths import is_public
-from wolfstream.service.web.formats.repeated_names import check_json_names
 
 _NUMBER = re.compile(r"[0-9]{0,9}\.?[0-9]{1,18}")
 

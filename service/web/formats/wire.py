@@ -32,7 +32,14 @@ from wolfstream.service.files.roles import NO_ROLES, Roles
 from wolfstream.service.files.tables import TableRows, rows_of_columns
 from wolfstream.service.files.text import DataFileError
 from wolfstream.service.web.formats import sliced_json
-from wolfstream.service.web.formats.bounds import Bounds, Counter, check_json, check_msgpack
+from wolfstream.service.web.formats.bounds import (
+    Bounds,
+    ValueCounter,
+    build_object,
+    check_json,
+    check_json_names,
+    check_msgpack,
+)
 from wolfstream.service.web.formats.charset import text_in_utf8
 from wolfstream.service.web.formats.chunks import json_chunks, msgpack_chunks
 from wolfstream.service.web.formats.finite import finite_json, finite_msgpack
@@ -43,7 +50,6 @@ from wolfstream.service.web.formats.flat_rows import (
     unnamed_column_warning,
 )
 from wolfstream.service.web.formats.lines import DECODERS, decode_csv_labels
-from wolfstream.service.web.formats.repeated_names import build_object, check_json_names
 
 ARROW, PARQUET = "application/vnd.apache.arrow.stream", "application/vnd.apache.parquet"
 
@@ -120,6 +126,16 @@ class Format(NamedTuple):
         yield self.end
 
 
+def _other_format(body: bytes) -> str:
+    """Return how to name the format that a body has, which is not JSON; "" if that is unclear."""
+    text = body.lstrip()
+    if text[:1] not in (b"{", b"["):
+        return "; another format is named in a header, as in Content-Type: text/csv"
+    if text[:1] == b"{" and text.partition(b"\n")[2].lstrip()[:1] == b"{":
+        return "; a sample a line is named in a header, Content-Type: application/x-ndjson"
+    return ""
+
+
 def _decode_json(body: bytes, bounds: Bounds) -> Any:
     check_json(body, bounds)
     if not body:
@@ -127,7 +143,7 @@ def _decode_json(body: bytes, bounds: Bounds) -> Any:
     try:
         decoded = sliced_json.decode(body)
     except ValueError as error:
-        raise Unreadable(f"the body is not JSON: {error}") from None
+        raise Unreadable(f"the body is not JSON: {error}{_other_format(body)}") from None
     check_json_names(body, decoded)
     return decoded
 
@@ -141,7 +157,7 @@ def _decode_msgpack(body: bytes, bounds: Bounds) -> Any:
         if len(body) <= bounds.uncounted_bytes:
             return msgpack.unpackb(body, strict_map_key=True, object_pairs_hook=build_object)
         check_msgpack(body, bounds)
-        counter = Counter(bounds)
+        counter = ValueCounter(bounds)
         return msgpack.unpackb(
             body,
             strict_map_key=True,
@@ -149,8 +165,8 @@ def _decode_msgpack(body: bytes, bounds: Bounds) -> Any:
             object_pairs_hook=counter.map,
             ext_hook=_refuse_extension,
             max_ext_len=0,
-            # The decoder allocates memory for the declared length of an array. `Counter` refuses
-            # arrays between the bound and this limit.
+            # The decoder allocates memory for the declared length of an array. `ValueCounter`
+            # refuses arrays between the bound and this limit.
             max_array_len=2 * bounds.values,
             # An object is built at once, while nothing else runs: a row's names, at most.
             max_map_len=2 * bounds.columns,

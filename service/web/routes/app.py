@@ -9,10 +9,12 @@ from fastapi.routing import APIRoute
 from starlette.types import ASGIApp, Receive, Scope, Send
 
 from wolfstream.service.access.key_ring import KeyRing
+from wolfstream.service.cluster.follower_engine import FollowerEngine
+from wolfstream.service.cluster.leader import Leader
+from wolfstream.service.cluster.membership import Membership
 from wolfstream.service.engine.facade import Engine
 from wolfstream.service.engine.serving import ServingEngine
 from wolfstream.service.monitor.producer import Monitor
-from wolfstream.service.replicas.membership import Membership
 from wolfstream.service.settings import Settings
 from wolfstream.service.web.formats.memory import MemoryBudget
 from wolfstream.service.web.formats.problems import add_problems, problem_response
@@ -25,8 +27,6 @@ from wolfstream.service.web.layers.origins import Origins
 from wolfstream.service.web.layers.shares import LastingConnections
 from wolfstream.service.web.layers.shortcut import Shortcut
 from wolfstream.service.web.openapi.document import document
-from wolfstream.service.web.routes.console_page import add_console
-from wolfstream.service.web.routes.docs_page import add_docs
 from wolfstream.service.web.routes.endpoints import Endpoints, add_routes
 from wolfstream.service.web.routes.events import event_endpoints
 from wolfstream.service.web.routes.inference import infer_endpoints, inference_endpoints
@@ -36,6 +36,7 @@ from wolfstream.service.web.routes.models import (
     history_endpoints,
     model_endpoints,
 )
+from wolfstream.service.web.routes.pages import add_console, add_docs
 from wolfstream.service.web.routes.refits import refit_endpoints
 from wolfstream.service.web.routes.server import (
     fleet_endpoints,
@@ -44,8 +45,6 @@ from wolfstream.service.web.routes.server import (
 )
 from wolfstream.service.web.routes.state import state_endpoints
 from wolfstream.service.web.routes.stream import Streams, stream_endpoints
-from wolfstream.service.workers.follower_engine import FollowerEngine
-from wolfstream.service.workers.leader import Leader
 
 
 class Application(FastAPI):

@@ -512,7 +512,7 @@ class TestManyAtOnce:
     def test_few_begin_in_a_pass_of_the_loop(self):
         async def run() -> list[int]:
             begun = list[int]()
-            beginnings = Beginnings(asyncio.get_running_loop())
+            beginnings = Beginnings()
             for k in range(200):
                 if beginnings.may_begin():
                     begun.append(k)
