@@ -90,10 +90,12 @@ test-pythons:
 # three tenths of the kills that the black box checks are losses of power), HARD_OVERLOAD_SECONDS (600
 # for ten minutes) how long it is overloaded.
 test-hard: .venv/hard
-	NUMBA_BOUNDSCHECK=1 $(BIN)/python -m pytest -n 2 tests/solver tests/service/heads tests/service/model
+	NUMBA_BOUNDSCHECK=1 $(BIN)/python -m pytest -n 2 tests/solver tests/service/heads tests/service/model \
+	  tests/service/engine/test_uploads.py tests/service/engine/test_saved_codes.py
 	$(BIN)/python -m pytest -n 2 --all-cases -m 'sweep or hypothesis'
 	$(BIN)/python -m pytest -n 2 -m 'hard or not hard' tests/hard tests/service/engine/test_rollback.py \
-	  tests/service/fleet/test_schedules.py tests/service/web/test_triton_client.py
+	  tests/service/fleet/test_schedules.py tests/service/web/test_triton_client.py \
+	  tests/service/web/test_room.py tests/service/web/test_listener.py
 
 # Which changes of FOLDER (a folder of modules, or a module) no test of TESTS notices; without TESTS,
 # those in its mirror. A second or more for each change: choose few modules, and tests that are fast.

@@ -19,7 +19,13 @@ def is_public(path: str) -> bool:
     The responses of such a path are the same on every server, or only say that this one runs, or
     are sealed for another replica.
     """
-    if path in _PAGES or path.startswith(f"{CONSOLE}/"):
-        return True
+    return path in _PAGES or path.startswith(f"{CONSOLE}/") or is_vital(path)
+
+
+def is_vital(path: str) -> bool:
+    """Return whether a path is of a call that needs no key: health, and views for replicas.
+
+    Their small responses are also sent where there are too many connections.
+    """
     at_path = target(path, "GET").at_path.values()
     return any(call.scope is None for call in at_path)

@@ -210,7 +210,8 @@ class BoundedProtocol(PacedProtocol):
         # Closed connections are removed from `connections` only in the loop's next pass.
         others = elsewhere + sum(map(_is_in_use, bounded))
         if others >= most:
-            others -= make_room(bounded, self.loop.time(), 1 + most // _DROPPED_SHARE)
+            too_many = others - most + 1
+            others -= make_room(bounded, self.loop.time(), too_many + most // _DROPPED_SHARE)
         return others
 
     def _may_exceed(self, others: int) -> bool:

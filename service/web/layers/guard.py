@@ -22,12 +22,12 @@ from starlette.responses import Response
 from starlette.types import ASGIApp, Receive, Send
 from starlette.types import Scope as AsgiScope
 
-from wolfstream.service.access.key_ring import Grant, KeyRing, Need
+from wolfstream.service.access.key_ring import KeyRing, Need
 from wolfstream.service.access.scopes import Scope
 from wolfstream.service.calls.lookup import LONGEST_CACHED, Target, target
 from wolfstream.service.calls.table import INFERENCE, WEBSOCKET
 from wolfstream.service.errors import Refusal, TooManyConnections
-from wolfstream.service.web.formats.paths import is_public
+from wolfstream.service.web.formats.paths import is_public, is_vital
 
 _KEY_SUBPROTOCOL = "wolfstream.key."
 _READING = (WEBSOCKET, "GET", "HEAD")
@@ -52,22 +52,20 @@ class Guard:
         path = scope["path"]
         need_of = _cached_need if len(path) <= LONGEST_CACHED else _need
         need = need_of(path, scope.get("method", WEBSOCKET))
-        if need is not None:
-            try:
-                scope["state"]["grant"] = self._admit(scope, need)
-            except Refusal as error:
-                await self._refuse(error, path)(scope, receive, send)
-                return
+        try:
+            check_crowd(scope)
+            if need is not None:
+                scope["state"]["grant"] = self._ring.admit(_authorization(scope), need)
+        except Refusal as error:
+            await self._refuse(error, path)(scope, receive, send)
+            return
         await self._app(scope, receive, send)
 
-    def _admit(self, scope: AsgiScope, need: Need) -> Grant:
-        """Return what the sender may do.
 
-        Raises TooManyConnections, Unauthenticated, Forbidden, QuotaExceeded.
-        """
-        if "crowded" in scope["state"]:
-            raise TooManyConnections("the server has reached its limit of connections; try again")
-        return self._ring.admit(_authorization(scope), need)
+def check_crowd(scope: AsgiScope) -> None:
+    """Raise TooManyConnections for a request on a connection too many, unless it is vital."""
+    if "crowded" in scope["state"] and not is_vital(scope["path"]):
+        raise TooManyConnections("the server has reached its limit of connections; try again")
 
 
 def _need(path: str, method: str) -> Need | None:

@@ -14,9 +14,9 @@ from starlette.responses import Response, StreamingResponse
 from starlette.types import ASGIApp, Receive, Scope, Send
 
 from wolfstream.service.calls.lookup import is_for, target_of
-from wolfstream.service.errors import NotReady, Refusal, TooLarge, TooManyConnections
+from wolfstream.service.errors import NotReady, Refusal, TooLarge
 from wolfstream.service.settings import Settings
-from wolfstream.service.web.formats.paths import is_public
+from wolfstream.service.web.layers.guard import check_crowd
 from wolfstream.service.web.layers.http_forwarder import (
     ReplayableBody,
     Unreachable,
@@ -100,8 +100,7 @@ class LeaderProxy:
 
         Raises NotReady, TooLarge, TooManyConnections, ClientDisconnect.
         """
-        if "crowded" in scope["state"] and not is_public(scope["path"]):
-            raise TooManyConnections("the server has reached its limit of connections; try again")
+        check_crowd(scope)
         asks_readiness = is_for(scope, "readyz") or is_for(scope, "inference_ready")
         if asks_readiness and not self._is_warm():
             raise NotReady("the server is loading compiled code")

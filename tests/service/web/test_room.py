@@ -17,7 +17,7 @@ from tests.service.process import ServerProcess
 from tests.service.specs import PAPERS
 from tests.service.web.test_connections import UPGRADE as UPGRADE_WHOLE
 from tests.service.web.test_connections import all_that_comes, one_answer, told
-from wolfstream.service.web.layers.room import AwaitedStep, ClientWait, make_room
+from wolfstream.service.web.layers.room import UNREAD_SECONDS, AwaitedStep, ClientWait, make_room
 
 MOST, SOON = 40, 20.0
 # How many of them the streams of one address may take.
@@ -25,6 +25,7 @@ SHARE = 30
 # Beyond those that are refused with a response, too.
 FLOOD = MOST + 64 + 20
 GET = b"GET /v1/models HTTP/1.1\r\nHost: localhost\r\n"
+DOCUMENT = b"GET /openapi.json HTTP/1.1\r\nHost: localhost\r\n\r\n"
 EVENTS = b"GET /v1/models/m/events HTTP/1.1\r\nHost: localhost\r\n\r\n"
 LIVEZ = b"GET /livez HTTP/1.1\r\nHost: localhost\r\n\r\n"
 WAITING = (
@@ -116,15 +117,24 @@ class TestAFlood:
         assert max(waits) < 1.0
 
     def test_of_clients_that_do_not_read(self, server: ServerProcess):
-        document = b"GET /openapi.json HTTP/1.1\r\nHost: localhost\r\n\r\n"
         httpx.get(f"{server.url}/openapi.json", timeout=SOON)  # the first one takes a second
         with ExitStack() as stack:
-            for connection in flood(server, document * 20, stack):
+            for connection in flood(server, DOCUMENT * 20, stack):
                 connection.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 4096)
             deadline = time.monotonic() + SOON
             while httpx.get(f"{server.url}/v1/models", timeout=SOON).status_code == 503:
                 assert httpx.get(f"{server.url}/livez", timeout=SOON).status_code == 200
                 assert time.monotonic() < deadline
+
+    def test_of_clients_that_do_not_read_keeps_no_other_address_out(self, server: ServerProcess):
+        httpx.get(f"{server.url}/openapi.json", timeout=SOON)
+        with ExitStack() as stack:
+            for _ in range(FLOOD):
+                connection = stack.enter_context(opened(server, "127.0.0.2"))
+                connection.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 4096)
+                connection.sendall(DOCUMENT * 20)
+            time.sleep(1.5 * UNREAD_SECONDS)
+            assert httpx.get(f"{server.url}/v1/models", timeout=SOON).status_code == 200
 
     def test_of_handshakes_is_no_error(self, server: ServerProcess):
         before = len(server.log())
@@ -227,6 +237,12 @@ class TestConnectionsThatLast:
             with opened(server, "127.0.0.2") as connection:
                 connection.sendall(GET + b"\r\n")
                 assert told(all_that_comes(connection)) == (b"503", "too-many-connections")
+            with opened(server, "127.0.0.2") as connection:
+                connection.sendall(DOCUMENT)
+                assert told(all_that_comes(connection)) == (b"503", "too-many-connections")
+            with opened(server, "127.0.0.2") as connection:
+                connection.sendall(LIVEZ)
+                assert b"HTTP/1.1 200" in one_answer(connection)
             with opened(server) as connection:
                 connection.sendall(GET + b"\r\n")
                 assert b"HTTP/1.1 200" in one_answer(connection)
