@@ -30,8 +30,10 @@ logger = logging.getLogger(__name__)
 # How long a request waits for a newer view. A response without one shows that the copies are
 # still the newest.
 _HOLD_SECONDS = 0.5
-# Sealing more bytes would keep requests waiting for the event loop.
+# A larger response is sealed on another thread, so as not to block the event loop.
 _INLINE_BYTES = 1 << 20
+# The most bytes of views in a response; the rest of `MAX_BYTES` is room for everything else.
+_MAX_VIEW_BYTES = MAX_BYTES // 2
 
 
 class ServedViews:
@@ -59,18 +61,20 @@ class ServedViews:
         Raises Unauthenticated, Unreadable.
         """
         request = read_request(self._secret, content, seal)
-        tasks = {
+        newer_views = {
             name: asyncio.create_task(self._newer(name, version))
             for name, version in request.versions.items()
         }
         try:
-            if tasks:
+            if newer_views:
                 await asyncio.wait(
-                    tasks.values(), timeout=_HOLD_SECONDS, return_when=asyncio.FIRST_COMPLETED
+                    newer_views.values(),
+                    timeout=_HOLD_SECONDS,
+                    return_when=asyncio.FIRST_COMPLETED,
                 )
-            response = self._response(request, tasks)
+            response = self._response(request, newer_views)
         finally:
-            for task in tasks.values():
+            for task in newer_views.values():
                 task.cancel()
         size = sum(len(view.newer) for view in response.newer.values())
         if size > _INLINE_BYTES:
@@ -78,12 +82,17 @@ class ServedViews:
         return seal_response(self._secret, request, response)
 
     def _response(
-        self, request: ViewRequest, tasks: Mapping[str, "asyncio.Task[NewerView]"]
+        self, request: ViewRequest, newer_views: Mapping[str, "asyncio.Task[NewerView]"]
     ) -> ViewResponse:
-        """Return a response with the newer views; those that do not fit count as unconfirmed."""
+        """Return a response with the newer views; those that do not fit count as unconfirmed.
+
+        Args:
+            request: the request.
+            newer_views: model -> task of `_newer`.
+        """
         newer, unconfirmed, refused = dict[str, NewerView](), list[str](), dict[str, str]()
         size, lag = 0, self._director.lag_seconds
-        for name, task in tasks.items():
+        for name, task in newer_views.items():
             error = task.exception() if task.done() else None
             if isinstance(error, (NotLeader, NotReady, StorageFailed)):
                 unconfirmed.append(name)
@@ -96,7 +105,7 @@ class ServedViews:
                 unconfirmed.append(name)
             elif not task.done() and self._is_newest(name, request.versions[name]):
                 lag = max(lag, lag_of_model)
-            elif task.done() and size + len(task.result().newer) <= MAX_BYTES // 2:
+            elif task.done() and size + len(task.result().newer) <= _MAX_VIEW_BYTES:
                 newer[name] = task.result()
                 size += len(newer[name].newer)
                 lag = max(lag, lag_of_model)
@@ -136,7 +145,7 @@ class ServedViews:
         except UnknownModel:
             self._engine.model(name)  # another replica may lead it by now
             raise
-        if len(newer) > MAX_BYTES // 2:
+        if len(newer) > _MAX_VIEW_BYTES:
             raise TooLarge(f"the view of model {name!r} has {len(newer)} bytes")
         return NewerView(model.id, model.spec.plain(), newer)
 

@@ -6,13 +6,14 @@ from typing import Any
 
 from wolfstream.service.heads.protocol import HeadView
 from wolfstream.service.samples.labels import Label
+from wolfstream.solver.labels import text_of
 from wolfstream.solver.prepare.read_cells import number_of
-from wolfstream.solver.stream.labels import text_of
 
 # If one class has at least this share of at least this many labels, accuracy says little.
-_IMBALANCED, _LEAST_LABELS = 0.95, 100
+_IMBALANCED_SHARE, _MIN_LABELS = 0.95, 100
 # Fewer distinct numbers may well be classes, such as digits, months or ratings.
 _MANY_NUMBERS = 20
+# A message shows as much of a label.
 _SHOWN_CHARACTERS = 40
 
 
@@ -29,16 +30,18 @@ def label_warnings(view: HeadView | None) -> list[dict[str, Any]]:
 
 
 def _imbalance(classes: Sequence[Label], counts: Sequence[int]) -> dict[str, Any] | None:
-    total, most = sum(counts), max(counts, default=0)
-    if len(classes) < 2 or total < _LEAST_LABELS or most < _IMBALANCED * total:
+    """Return a warning if nearly all labels are of one class."""
+    total, largest = sum(counts), max(counts, default=0)
+    if len(classes) < 2 or total < _MIN_LABELS or largest < _IMBALANCED_SHARE * total:
         return None
-    tenths = math.floor(1000 * most / total)  # rounded down: 99.96% is not 100.0%
-    label = text_of(classes[counts.index(most)])[:_SHOWN_CHARACTERS]
+    tenths = math.floor(1000 * largest / total)  # of a percent; down: 99.96% is not 100.0%
+    label = text_of(classes[counts.index(largest)])[:_SHOWN_CHARACTERS]
     message = f"{tenths / 10}% of labels are `{label}`: look at precision and recall"
     return _warning("imbalanced-labels", message)
 
 
 def _numbers(classes: Sequence[Label]) -> dict[str, Any] | None:
+    """Return a warning if the labels are many numbers, as in regression."""
     if len(classes) < _MANY_NUMBERS or not all(map(_is_number, classes)):
         return None
     message = f"{len(classes)} distinct numeric labels: did you mean regression?"

@@ -109,6 +109,9 @@ class Format(NamedTuple):
     encode: Callable[[Any], bytes]  # returns the whole content, such as a websocket's frame
     chunks: Callable[[Any], Iterator[bytes]]  # yields the result of `encode` in chunks
     end: bytes = b""  # follows the data in an HTTP response
+    # Returns a body in UTF-8, of at most so many bytes, before it is decoded; only for texts, which
+    # may be in other charsets.
+    utf8: Callable[[bytes, int], bytes] | None = None
     # Returns the decompressed size of a body; only for formats that have their own compression and
     # are slow to decode.
     unpacked: Callable[[bytes, Bounds], int] | None = None
@@ -216,9 +219,8 @@ def format_of_body(
         raise UnsupportedFormat(f"content type {media_type!r} is not supported; send {known}")
     decode = DECODERS[media_type]
     return JSON._replace(
-        decode=lambda body, bounds: decode(
-            text_in_utf8(body, content_type), labelled, bounds, roles
-        )
+        decode=lambda body, bounds: decode(body, labelled, bounds, roles),
+        utf8=lambda body, max_bytes: text_in_utf8(body, content_type, max_bytes),
     )
 
 
@@ -227,9 +229,8 @@ def format_of_labels(content_type: str | None, roles: Roles = NO_ROLES) -> Forma
     if (content_type or "").partition(";")[0].strip().lower() != "text/csv":
         return format_of_body(content_type)
     return JSON._replace(
-        decode=lambda body, bounds: decode_csv_labels(
-            text_in_utf8(body, content_type), bounds, roles
-        )
+        decode=lambda body, bounds: decode_csv_labels(body, bounds, roles),
+        utf8=lambda body, max_bytes: text_in_utf8(body, content_type, max_bytes),
     )
 
 

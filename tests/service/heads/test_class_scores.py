@@ -23,7 +23,7 @@ from wolfstream.service.samples.validation import Samples
 from wolfstream.service.spec.model import read_spec
 from wolfstream.service.storage.snapshot_format import State
 from wolfstream.solver.calibration.ranking import no_ranking, overall_scores, with_rows
-from wolfstream.solver.stream.labels import text_of
+from wolfstream.solver.labels import text_of
 
 QUICK: dict[str, Any] = {"working_set": None, "asset": None}
 

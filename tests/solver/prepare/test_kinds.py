@@ -13,20 +13,20 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from wolfstream.solver.prepare.cells import cells_of_rows
-from wolfstream.solver.prepare.kinds.judging import Reading, given_kind, judge, reading_from_plain
-from wolfstream.solver.prepare.kinds.numerals import amounts, numeral, plain_number
-from wolfstream.solver.prepare.kinds.times import moment
-from wolfstream.solver.prepare.kinds.words import (
+from wolfstream.solver.prepare.judging import Reading, given_kind, judge, reading_from_plain
+from wolfstream.solver.prepare.numerals import amounts, numeral, plain_number
+from wolfstream.solver.prepare.read_cells import read, readings, within_texts
+from wolfstream.solver.prepare.row_form import Preparing, RowForm
+from wolfstream.solver.prepare.schema import SETTLING
+from wolfstream.solver.prepare.settling import MOST_WITHIN_IN_ALL
+from wolfstream.solver.prepare.times import moment
+from wolfstream.solver.prepare.words import (
     MOST_CHARACTERS,
     MOST_CODES,
     codes_of_words,
     column_key,
     columns_of,
 )
-from wolfstream.solver.prepare.read_cells import read, readings, within_texts
-from wolfstream.solver.prepare.row_form import Preparing, RowForm
-from wolfstream.solver.prepare.schema import SETTLING
-from wolfstream.solver.prepare.settling import MOST_WITHIN_IN_ALL
 
 KEY = column_key("note")
 

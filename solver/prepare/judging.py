@@ -20,16 +20,16 @@ from collections import Counter
 from collections.abc import Iterable, Sequence
 from typing import Any, Literal, NamedTuple, get_args
 
-from wolfstream.solver.prepare.kinds.measures import (
+from wolfstream.solver.prepare.measures import (
     duration,
     factor_between,
     has_three_parts,
     is_bytes,
     is_composed,
 )
-from wolfstream.solver.prepare.kinds.numerals import Numeral, amounts, numeral, plain_number
-from wolfstream.solver.prepare.kinds.times import epoch, moment
-from wolfstream.solver.prepare.kinds.words import words_of
+from wolfstream.solver.prepare.numerals import Numeral, amounts, numeral, plain_number
+from wolfstream.solver.prepare.times import epoch, moment
+from wolfstream.solver.prepare.words import words_of
 
 Kind = Literal[
     "number", "number in text", "boolean", "time", "category", "text", "identifier", "empty"
