@@ -24,7 +24,6 @@ from wolfstream.service.errors import (
     TooLarge,
     UnknownModel,
 )
-from wolfstream.service.model.live import Model
 
 logger = logging.getLogger(__name__)
 
@@ -94,13 +93,7 @@ class ServedViews:
         newer, unconfirmed, refused = dict[str, NewerView](), list[str](), dict[str, str]()
         size, lag = 0, self._director.lag_seconds
         for name, task in newer_views.items():
-            if not task.done():
-                if self._is_newest(name, request.versions[name]):
-                    lag = max(lag, self._lag_seconds(name))
-                else:
-                    unconfirmed.append(name)
-                continue
-            error = task.exception()
+            error = task.exception() if task.done() else None
             if isinstance(error, (NotLeader, NotReady, StorageFailed)):
                 unconfirmed.append(name)
             elif isinstance(error, Refusal):
@@ -108,10 +101,14 @@ class ServedViews:
             elif error is not None:
                 logger.error("view not served: model=%s", name, exc_info=error)
                 refused[name] = f"the view cannot be sent: {error!r}"
-            elif size + len(task.result().newer) <= _MAX_VIEW_BYTES:
+            elif (lag_of_model := self._lag_seconds(name)) is None:
+                unconfirmed.append(name)
+            elif not task.done() and self._is_newest(name, request.versions[name]):
+                lag = max(lag, lag_of_model)
+            elif task.done() and size + len(task.result().newer) <= _MAX_VIEW_BYTES:
                 newer[name] = task.result()
-                lag = max(lag, self._lag_seconds(name))
                 size += len(newer[name].newer)
+                lag = max(lag, lag_of_model)
             else:
                 unconfirmed.append(name)
         return ViewResponse(lag, newer, unconfirmed, refused)
@@ -121,23 +118,20 @@ class ServedViews:
         if not self._director.leads(name):
             return False
         try:
-            model = self._engine.model(name)
-            return self._feeds.is_newest(model, version) and self._is_confirmed(model)
+            return self._feeds.is_newest(self._engine.model(name), version)
         except Refusal:
             return False
 
-    def _is_confirmed(self, model: Model) -> bool:
-        """Return whether a model's log has shown lately that no other replica leads it."""
+    def _lag_seconds(self, name: str) -> float | None:
+        """Return for how long another replica may lead a model; None if that is too long."""
         confirmations = self._engine.confirmations
-        return (
-            confirmations is None
-            or confirmations.lag_seconds(model) <= confirmations.followed_lag_seconds
-        )
-
-    def _lag_seconds(self, name: str) -> float:
-        """Return for how long another replica may lead a model."""
-        confirmations = self._engine.confirmations
-        return 0.0 if confirmations is None else confirmations.lag_seconds(self._engine.model(name))
+        if confirmations is None:
+            return 0.0
+        try:
+            lag = confirmations.lag_seconds(self._engine.model(name))
+        except Refusal:  # it is not led here any more
+            return None
+        return lag if lag <= confirmations.followed_lag_seconds else None
 
     async def _newer(self, name: str, version: ViewVersion | None) -> NewerView:
         """Wait for a view that is newer than a version, and return it. Raises Refusal."""

@@ -36,7 +36,8 @@ class Leader:
 
     writing: "asyncio.Task[None]"
 
-    url, secret, lag_seconds, confirmations = "http://leader", SECRET, 0.0, None
+    url, secret, lag_seconds = "http://leader", SECRET, 0.0
+    confirmations: Any = None
 
     def __init__(self) -> None:
         self.feeds = Feeds()
@@ -294,6 +295,35 @@ def test_successor_that_takes_over_confirms_no_view():
             leader.takes_over = False
             leader.learn()
             await followed.view(followed.model("m"), "working_set", ROWS, Revision(None, 20))
+
+    run(work)
+
+
+class OldConfirmations:
+    """Confirmations of a leader whose logs have answered some time ago."""
+
+    followed_lag_seconds = 5.0
+
+    def __init__(self, lag: float) -> None:
+        self.lag = lag
+
+    def lag_seconds(self, _: Model) -> float:
+        return self.lag
+
+    async def check(self, *_: object) -> None:
+        pass
+
+
+def test_view_is_as_old_as_what_the_log_of_its_model_has_shown():
+    async def work() -> None:
+        async with following() as (leader, followed):
+            leader.confirmations = OldConfirmations(4.0)
+            await model_of(followed)
+            assert followed.views.lag_seconds("m") >= 4.0
+            leader.confirmations.lag = 6.0
+            await confirmed_no_more(followed)
+            leader.confirmations.lag = 0.0
+            await until(lambda: followed.views.lag_seconds("m") < 4.0)
 
     run(work)
 
