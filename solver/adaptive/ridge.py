@@ -51,14 +51,21 @@ from wolfstream.solver.adaptive.weights import add, dot, for_classes, in_order, 
 from wolfstream.solver.arrays import Float64Array
 from wolfstream.solver.compiled import inner, larger, smaller
 
-_SQUARE, _HINGE, _LOGISTIC = range(3)
-_LOSSES: dict[Loss, int] = {"square": _SQUARE, "hinge": _HINGE, "logistic": _LOGISTIC, "huber": 3}
-# In deviations of the target.
+_SQUARE, _HINGE, _LOGISTIC, _HUBER = range(4)
+_LOSSES: dict[Loss, int] = {
+    "square": _SQUARE,
+    "hinge": _HINGE,
+    "logistic": _LOGISTIC,
+    "huber": _HUBER,
+}
+# In the unit that a bank scales targets to, about their standard deviation (`target_scale`).
 HUBER = 0.2
+# How many samples share one update of P.
 CHUNK = 32
 YOUNG = 3 * CHUNK
 # Up to this many rows, passes over half of P cost less than a matrix product.
 FEW = 4
+# After this many samples the eigenvalues of P are clipped.
 REFRESH = 65_536
 
 
@@ -85,7 +92,8 @@ class RidgeLearners(Experts):
     """Learners with different horizons, ridges and losses on the same D columns.
 
     name: prefix of the names of saved arrays.
-    settings: each is a learner for each of its losses; all have the same span and losses.
+    settings: each is a learner for each of its losses; all have the same span (of features) and
+        the same losses.
     P: (settings, D, D) symmetric; shared with others before the first update.
     gains: (settings, capacity, D) of the `pending` rows since P was updated.
     W: (settings, losses, K, D) as in `weights`; updated in place.
@@ -120,7 +128,7 @@ class RidgeLearners(Experts):
 
     @property
     def work(self) -> int:
-        """Multiplications of a row's gain, its share of P's update, and each score and step."""
+        """Multiplications per sample: its gain, its share of P's update, each score and step."""
         count, width, _ = self.P.shape
         return int(count * (2 * width * width + 2 * CHUNK * width) + 2 * self.W.size)
 
@@ -329,7 +337,8 @@ def learn_ridge(
     """Write the scores of rows, each before its target is learned.
 
     Phi: (n, D) features of rows, which must not reach beyond the end of the chunk.
-    few: whether to compute g here; else `RidgeLearners.multiply` has written Phi P into the gains.
+    few: whether there are at most FEW rows, so that Phi P is computed here, row by row; otherwise
+        `RidgeLearners.multiply` has written it into the gains.
     pending: how many rows of the chunk were learned before.
     Y: (n, K) targets.
     weight: (n,) weights of the rows.

@@ -239,7 +239,7 @@ class ClassPairs:
     def make_room(self, codes: NDArray[np.int64]) -> None:
         """Make room for the samples of a block, whose classes are known."""
         shared = isinstance(self.values, SharedValues)
-        if shared and not self.problems.may_lack(len(codes)):
+        if shared and not self.problems.lacks_room_for(len(codes)):
             return
         classes = self.classes
         added = np.bincount(codes, minlength=int(classes.max()) + 1)[classes].sum(axis=1)
@@ -269,7 +269,7 @@ class ClassPairs:
     def _longest_row(self) -> Float64Array:
         """Return reused memory, as long as a problem can become."""
         if len(self._longest) < len(self.problems.arrays.alpha):
-            self._longest = np.empty(self.problems.longest)
+            self._longest = np.empty(self.problems.largest_room)
         return self._longest
 
     def enter(self, block: IncomingBlock, slots: NDArray[np.int64]) -> None:

@@ -112,13 +112,13 @@ def at_hand(values: KernelValues, column: int) -> bool:
     kept = values.kept
     if column >= values.stored:
         return True
-    place = kept.slot_of[column]
-    if place < 0:
+    slot = kept.slot_of[column]
+    if slot < 0:
         if len(values.codes) == 0:
             return False
-        place = decode(values.codes, kept, column, values.stored)
+        slot = decode(values.codes, kept, column, values.stored)
     kept.clock[0] += 1
-    kept.last_used[place] = kept.clock[0]
+    kept.last_used[slot] = kept.clock[0]
     return True
 
 
@@ -177,12 +177,13 @@ def hessian_row(
     row[p] += ridge_of(problem, ridge, p)
 
 
-def refresh(problem: Problem, parts: Iterable[KernelValues], ridge: Ridge) -> None:
+def refresh(problem: Problem, batches: Iterable[KernelValues], ridge: Ridge) -> None:
     """Scale to sum alpha = 1 and compute g = -2 A alpha and q = -alpha'g / 2 (P1 eq. 3.10).
 
     This removes the rounding of thousands of updates.
 
-    parts: kernel values; each member with weight has its row at hand in exactly one of them.
+    batches: kernel values, as many rows at a time as fit into memory. The row of each member with
+        weight is at hand in exactly one of them.
     ridge: of the problem.
     """
     n = problem.size[0]
@@ -190,7 +191,7 @@ def refresh(problem: Problem, parts: Iterable[KernelValues], ridge: Ridge) -> No
     layout = layout_of(problem, n)
     alpha /= alpha.sum()
     g[:] = 0.0
-    for values in parts:
+    for values in batches:
         add_products(problem, values, layout, ridge, row)
     problem.q[0] = -0.5 * (alpha @ g)
     problem.steps[0] = 0

@@ -89,14 +89,15 @@ class SampleStore:
         self.number: NDArray[np.int64] = np.full(capacity, FREE, np.int64)
         self.entered: NDArray[np.int64] = np.zeros(capacity, np.int64)
         self.inverse_weight: Float64Array = np.ones(capacity)
-        self.added = self._free = 0
+        self.added = 0
+        self._free = 0  # slots among those in use
         self.diagonal: Float64Array = np.zeros(capacity)
         self.gram: WholeGram | GramRows | NoGram = self._whole_gram(capacity)
 
     @property
     def size(self) -> int:
         """The number of stored samples."""
-        return int(np.count_nonzero(self.code[: self.used] != FREE))
+        return self.used - self._free
 
     @property
     def nbytes(self) -> int:
@@ -193,7 +194,10 @@ class SampleStore:
         self.rows = _with_capacity(self.rows, len(self.code))
         self.code, self.number = self.code.copy(), self.number.copy()
         self.code[slots] = FREE
-        self._free = self.used - self.size
+        self._count_free()
+
+    def _count_free(self) -> None:
+        self._free = int(np.count_nonzero(self.code[: self.used] == FREE))
 
     def values(self, block: FloatArray) -> KernelValues:
         """Return kernel values with those of a block, (B, used + B) as in `add`."""
@@ -249,7 +253,7 @@ class SampleStore:
         self.code, self.entered, self.added = code, entered, added
         self.inverse_weight, self.number = inverse_weight, number
         self.used, self.diagonal = len(code), kernel_diagonal(self._kernel, rows.exact)
-        self._free = self.used - self.size
+        self._count_free()
         self.drop_values()
 
     def drop_values(self) -> None:
