@@ -15,14 +15,15 @@ class Losses:
     """Losses of several learners.
 
     learners: their number.
-    recent: (RECENT, learners) ring of the last losses, NaN where there is none.
+    recent: (rows, learners) ring of the last losses, NaN where there is none; its rows grow with
+        the samples to RECENT.
     next: the ring's index of the next sample.
     total, count: (learners,) sum and number of the losses until the ring was last full.
     """
 
     def __init__(self, learners: int) -> None:
         self.total, self.count = np.zeros(learners), np.zeros(learners)
-        self.recent = np.full((RECENT, learners), np.nan)
+        self.recent = np.empty((0, learners))
         self.next = 0
 
     def add(self, losses: Float64Array) -> None:
@@ -35,8 +36,11 @@ class Losses:
             self._put(losses[room:])
 
     def _put(self, losses: Float64Array) -> None:
-        self.recent[self.next : self.next + len(losses)] = losses
-        self.next += len(losses)
+        stop = self.next + len(losses)
+        if stop > len(self.recent):
+            self.recent = _with_rows(self.recent, min(max(stop, 2 * len(self.recent)), RECENT))
+        self.recent[self.next : stop] = losses
+        self.next = stop
 
     def sums(self) -> tuple[Float64Array, Float64Array]:
         """Return the sum (learners,) and the number (learners,) of the losses of all samples."""
@@ -45,8 +49,8 @@ class Losses:
 
     @property
     def nbytes(self) -> int:
-        """Memory in bytes."""
-        return self.recent.nbytes + self.total.nbytes + self.count.nbytes
+        """Memory in bytes, once the ring is full."""
+        return (RECENT + 2) * self.total.nbytes
 
     def means(self) -> tuple[Float64Array, Float64Array]:
         """Return mean losses (learners,) of the last RECENT samples, and of all; NaN if none."""
@@ -54,7 +58,8 @@ class Losses:
 
     def last(self, n: int) -> Float64Array:
         """Return the losses (n, learners) of the last n <= RECENT samples."""
-        last: Float64Array = self.recent[np.arange(self.next - n, self.next) % RECENT]
+        ring = self.recent if n <= self.next else _with_rows(self.recent, RECENT)
+        last: Float64Array = ring[np.arange(self.next - n, self.next) % RECENT]
         return last
 
     def state(self) -> dict[str, NDArray[Any]]:
@@ -62,7 +67,7 @@ class Losses:
         return {
             "losses_total": self.total.copy(),
             "losses_count": self.count.copy(),
-            "losses_recent": self.recent.copy(),
+            "losses_recent": _with_rows(self.recent, RECENT),
             "losses_next": np.array([self.next], np.int64),
         }
 
@@ -70,8 +75,14 @@ class Losses:
         """Restore what `state` returned."""
         self.total = np.array(state["losses_total"])
         self.count = np.array(state["losses_count"])
-        self.recent = np.array(state["losses_recent"])
-        self.next = int(state["losses_next"][0])
+        self.next, saved = int(state["losses_next"][0]), np.array(state["losses_recent"])
+        was_full = not bool(np.isnan(saved[self.next :]).all())
+        self.recent = saved if was_full else saved[: self.next].copy()
+
+
+def _with_rows(ring: Float64Array, rows: int) -> Float64Array:
+    """Return a copy with NaN appended up to a number of rows."""
+    return np.concatenate([ring, np.full((rows - len(ring), ring.shape[1]), np.nan)])
 
 
 def _sums(losses: Float64Array) -> tuple[Float64Array, Float64Array]:
