@@ -1,4 +1,4 @@
-"""Combines the predictions of a bank and its trees: by `combination`, or by `value_mixture`."""
+"""Combines the predictions of a bank and its trees: by `combination`, or by `gated_mixture`."""
 
 from collections.abc import Mapping
 from typing import Any, NamedTuple
@@ -29,18 +29,17 @@ from wolfstream.solver.stream.forests import (
     value_votes,
     write_class_scores,
 )
-from wolfstream.solver.stream.value_mixture import (
-    FIRST_WEIGHT,
-    HORIZONS,
-    ValueMixture,
-    influence,
-    mix,
-    mixed,
-    mixture_arrays,
-    mixture_from_arrays,
-    new_mixture,
-    rescale,
+from wolfstream.solver.stream.gated_mixture import (
+    GatedMixture,
+    gated_arrays,
+    gated_from_arrays,
+    influence_gated,
+    learn_gated,
+    new_gated,
+    predict_gated,
+    rescale_gated,
 )
+from wolfstream.solver.stream.value_mixture import FIRST_WEIGHT, HORIZONS
 
 # The bank, trees fitted to labels, and trees fitted to residuals.
 EXPERTS = 3
@@ -136,12 +135,12 @@ class ClassMixing(NamedTuple):
 class ValueMixing(NamedTuple):
     """Combines the values of a bank and its trees; methods and arguments as in `ClassMixing`."""
 
-    mixture: ValueMixture
+    mixture: GatedMixture
 
     @property
     def weight(self) -> Float64Array:
-        """Weights (experts and stackers,), summing to 1."""
-        return self.mixture.weight
+        """Weights (experts and stackers,) for all rows but those far apart, summing to 1."""
+        return self.mixture.every.weight
 
     def learn(
         self,
@@ -155,38 +154,44 @@ class ValueMixing(NamedTuple):
         """Predict rows, then learn their targets (n,)."""
         del met
         votes = value_votes(forests, raw, answers)
-        t, losses = mix(self.mixture, votes, in_units(forests.units, y), weight)
+        t, losses = learn_gated(self.mixture, votes, in_units(forests.units, y), weight)
         return MixedAnswers(unscaled(forests.units, t, votes[:, 0]), losses)
 
     def take(self, former: Forests, forests: Forests) -> None:
         """Rescale to the unit of other forests."""
-        rescale(self.mixture, former.units.unit / forests.units.unit)
+        rescale_gated(self.mixture, former.units.unit / forests.units.unit)
 
     def answer(self, forests: Forests, raw: RawRows, answers: ValueAnswers) -> ValueAnswers:
         """Return the predictions of bank and trees together; answers: of the bank alone."""
         votes = value_votes(forests, raw, answers.prediction)
-        t, variances = mixed(self.mixture, votes)
+        t, variances = predict_gated(self.mixture, votes)
         deviation = forests.units.slope(t) * np.sqrt(variances)
         return ValueAnswers(unscaled(forests.units, t, votes[:, 0]), deviation)
 
-    def bank_rate(self) -> float:
-        """Return the derivative of the prediction in the bank's; trees are piecewise constant."""
-        rates = influence(self.mixture)
+    def bank_rate(self, forests: Forests, raw: RawRows, answers: ValueAnswers) -> float:
+        """Return the derivative of the prediction for a row in the bank's.
+
+        Trees are piecewise constant.
+
+        raw: the row before it was scaled.
+        answers: of the bank alone.
+        """
+        rates = influence_gated(self.mixture, value_votes(forests, raw, answers.prediction))
         return float(rates[0] + rates[2])
 
     def copy(self) -> "ValueMixing":
         """Return an immutable copy that predicts."""
-        return ValueMixing(ValueMixture(*(field.copy() for field in self.mixture)))
+        return ValueMixing(gated_from_arrays("mixing", self.arrays()))
 
     def arrays(self) -> dict[str, NDArray[Any]]:
         """Return a copy, as named plain arrays."""
-        return mixture_arrays("mixing", self.mixture)
+        return gated_arrays("mixing", self.mixture)
 
 
 def new_mixing(*, regression: bool) -> ClassMixing | ValueMixing:
     """Return the mixing before any sample."""
     if regression:
-        return ValueMixing(new_mixture(EXPERTS))
+        return ValueMixing(new_gated(EXPERTS))
     return _class_mixing(new_combination(_PRIOR, _STEPS))
 
 
@@ -195,7 +200,7 @@ def mixing_from_arrays(
 ) -> ClassMixing | ValueMixing:
     """Return the mixing of saved arrays (`arrays`)."""
     if regression:
-        return ValueMixing(mixture_from_arrays("mixing", arrays))
+        return ValueMixing(gated_from_arrays("mixing", arrays))
     return _class_mixing(combination_from_arrays("mixing", arrays))
 
 
