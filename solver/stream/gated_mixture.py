@@ -108,8 +108,9 @@ def gated_from_arrays(name: str, arrays: Mapping[str, NDArray[Any]]) -> GatedMix
 
 def _far(gated: GatedMixture, values: Float64Array) -> NDArray[np.bool_]:
     """Return which rows (n,) are gated; none before the first sample."""
-    total, count = gated.gap
-    return np.asarray(count * np.abs(values[:, 1] - values[:, 0]) > FAR * total) & (count > 0.0)
+    total, count = gated.gap.tolist()
+    far: NDArray[np.bool_] = count * np.abs(values[:, 1] - values[:, 0]) > FAR * total
+    return far
 
 
 @compiled
@@ -117,6 +118,6 @@ def _gate(gap: Float64Array, values: Float64Array, far: NDArray[np.bool_]) -> No
     """Write which rows are gated, each before its own gap counts."""
     for i in range(len(values)):
         apart = abs(values[i, 1] - values[i, 0])
-        far[i] = gap[1] > 0.0 and gap[1] * apart > FAR * gap[0]
+        far[i] = gap[1] * apart > FAR * gap[0]
         gap[0] = DECAY * gap[0] + apart
         gap[1] = DECAY * gap[1] + 1.0
