@@ -29,7 +29,7 @@ _SPECS: dict[str, dict[str, Any]] = {
     "a working set alone": {"asset": None, "adaptive": None, "prepare": None},
 }
 # What the first calls is where a way begins; the others' own tasks run beside it.
-_TASKS = ("service.web", "service.monitor", "service.views")
+_TASKS = ("service.web", "service.monitor", "service.cluster")
 
 
 class Recorder:

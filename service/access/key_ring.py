@@ -6,8 +6,7 @@ import time
 from collections.abc import Callable
 from typing import NamedTuple
 
-from wolfstream.service.access.keys import ApiKeys, Key, digest
-from wolfstream.service.access.scopes import Scope
+from wolfstream.service.access.keys import ApiKeys, Key, Scope, digest
 from wolfstream.service.errors import Forbidden, QuotaExceeded, Unauthenticated
 
 
@@ -32,7 +31,7 @@ class Quota:
         Args:
             per_second: the limit.
             clock: returns the time in seconds.
-            tell: called with the number of samples of each `spend`.
+            tell: called with the number of samples of each `spend`, below zero for a `give_back`.
         """
         self._per_second = per_second
         self._max_credit = max(per_second, 1.0)
@@ -41,7 +40,7 @@ class Quota:
         self._refilled = clock()  # when credit was last added
 
     def check(self) -> None:
-        """Raise QuotaExceeded if there is no credit, with the time until there will be."""
+        """Raise QuotaExceeded if there is no credit, with the seconds until there will be."""
         now = self._clock()
         earned = (now - self._refilled) * self._per_second
         self._credit = min(self._max_credit, self._credit + earned)
@@ -82,7 +81,7 @@ class Need(NamedTuple):
 
 
 class Grant(NamedTuple):
-    """What the sender of a request may do."""
+    """What the sender of a request may do: what its key allows, or everything if none is needed."""
 
     key_id: str  # empty if no key is needed
     client: str  # the key's name, which a key that replaces it also has; empty if none is needed
@@ -165,7 +164,7 @@ class KeyRing:
         return list(self._keys.values()) if self.required else None
 
     def refresh(self) -> bool:
-        """Read the keys if they have changed, and apply them; return whether it did.
+        """Read the keys if they have changed, and apply them; return whether that happened.
 
         If all keys are gone, the previous ones stay valid, so that nobody is admitted or locked out
         by accident. Raises KeysError if they cannot be read; the previous ones stay valid then,
@@ -203,7 +202,8 @@ class KeyRing:
         if scheme.lower() != b"bearer":
             raise Unauthenticated("this server needs a key; send Authorization: Bearer KEY")
         key = key.strip()
-        stored = self._keys.get(key.rpartition(b"_")[0].decode("latin-1"))
+        key_id = key.rpartition(b"_")[0].decode("latin-1")
+        stored = self._keys.get(key_id)
         if stored is None or not hmac.compare_digest(stored.digest, digest(key)):
             raise Unauthenticated("the key is not known here; it may have been revoked")
         return self._grants[stored.id]
@@ -223,10 +223,10 @@ class KeyRing:
     def _replace(self, keys: list[Key] | None) -> None:
         """Apply keys; the grants of unchanged keys stay the same objects."""
         self.required = keys is not None
-        before, grants = self._keys, self._grants
+        old_keys, old_grants = self._keys, self._grants
         self._keys = {key.id: key for key in keys or []}
         self._grants = {
-            key.id: grants[key.id] if before.get(key.id) == key else self._make_grant(key)
+            key.id: old_grants[key.id] if old_keys.get(key.id) == key else self._make_grant(key)
             for key in self._keys.values()
         }
 

@@ -11,7 +11,7 @@ from wolfstream.service.cli.options import data_option, fleet_option, open_fleet
 
 # numpy is imported when a command runs: help is quick.
 if TYPE_CHECKING:
-    from wolfstream.service.storage.reach import Reach
+    from wolfstream.service.storage.backup import Reach
     from wolfstream.service.storage.restore import RestorePoint
 
 

@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
+from wolfstream.service.cli.display import table
 from wolfstream.service.cli.failures import as_failures
 from wolfstream.service.cli.options import (
     MODEL_NAME,
@@ -14,7 +15,6 @@ from wolfstream.service.cli.options import (
     fleet_errors,
     fleet_option,
 )
-from wolfstream.service.cli.tables import table
 
 # pydantic is imported when a command runs: help is quick.
 if TYPE_CHECKING:
@@ -111,9 +111,12 @@ def keys() -> None:
 def add(data: Path, servers: str, **options: Any) -> None:
     """Create a key and print it once."""
     from wolfstream.service.access.keys import add_key
+    from wolfstream.service.storage.key_mark import FileKeyMark
 
     with _stored_keys(data, servers) as keys:
         key = add_key(keys, **options)
+        if not servers:
+            FileKeyMark(data).set(True)  # the next start moves it into the journal
     click.echo(key)
     click.echo("Keep it: it cannot be shown again.", err=True)
 

@@ -56,7 +56,7 @@ def list_(data: Path | None, url: str) -> None:
         list_served(url)
         return
     with file_errors():
-        from wolfstream.service.engine.directory_models import model_statuses
+        from wolfstream.service.recovery.directory_models import model_statuses
 
         for model in model_statuses(data):
             snapshots = ", ".join(map(str, model.snapshots)) or "none"
@@ -74,7 +74,7 @@ def skip(data: Path, model: str) -> None:
     --recover` tries the replay again.
     """
     with file_errors():
-        from wolfstream.service.engine.directory_models import leave_out
+        from wolfstream.service.recovery.directory_models import leave_out
 
         sequence = leave_out(data, model)
     click.echo(f"{data}: {model} will serve its state at sequence {sequence}, and learn nothing")
@@ -87,7 +87,7 @@ def skip(data: Path, model: str) -> None:
 def delete(data: Path, model: str) -> None:
     """Delete MODEL with its journal and its snapshots."""
     with file_errors():
-        from wolfstream.service.engine.directory_models import delete as remove
+        from wolfstream.service.recovery.directory_models import delete as remove
 
         remove(data, model)
     click.echo(f"{data}: {model} is deleted")

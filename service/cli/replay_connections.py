@@ -5,7 +5,6 @@ Both send each request with a key of its own, so it is learned once, however oft
 
 import uuid
 from collections import deque
-from types import TracebackType
 from typing import Any, Protocol, Self
 
 from wolfstream.service.client.batches import Batch, as_rows, row_fields
@@ -63,12 +62,7 @@ class HttpConnection:
         self.client.ask(request_of("livez"), retry=Retry(0.0))
         return self
 
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        traceback: TracebackType | None,
-    ) -> None:
+    def __exit__(self, *_: object) -> None:
         self.client.close()
 
     def describe(self) -> dict[str, Any]:

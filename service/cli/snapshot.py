@@ -6,14 +6,14 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
+from wolfstream.service.cli.display import table
 from wolfstream.service.cli.failures import Failure
 from wolfstream.service.cli.options import MODEL_NAME, NAME_RULE, data_option, file_errors
-from wolfstream.service.cli.tables import table
 from wolfstream.service.cli.train import check_out
 
 # numpy, numba and rich are imported when a command runs: help is quick.
 if TYPE_CHECKING:
-    from wolfstream.service.engine.model_files import LoadedModel
+    from wolfstream.service.recovery.model_files import LoadedModel
 
 _model_file = click.argument("file", type=click.Path(exists=True, dir_okay=False, path_type=Path))
 
@@ -71,7 +71,7 @@ def export_(data: Path, model: str, out: Path, sequence: int | None, force: bool
     from wolfstream.service.cli.display import Bar
 
     with file_errors():
-        from wolfstream.service.engine.directory_models import export_model
+        from wolfstream.service.recovery.directory_models import export_model
         from wolfstream.service.storage.snapshot_format import write_state
 
         with Bar(f"exporting {model}") as bar:
@@ -112,8 +112,8 @@ def import_(data: Path, file: Path, name: str) -> None:
             f"{name!r} cannot be the name of a model: {NAME_RULE}", param_hint="--name"
         )
     with file_errors():
-        from wolfstream.service.engine.directory_models import import_model
-        from wolfstream.service.engine.model_files import describe
+        from wolfstream.service.recovery.directory_models import import_model
+        from wolfstream.service.recovery.model_files import describe
 
         loaded = import_model(data, file, name)
     click.echo(f"{data}: {name}, {describe(loaded)}")
@@ -138,8 +138,8 @@ def verify(paths: tuple[Path, ...]) -> None:
 
     problems = 0
     with file_errors():
-        from wolfstream.service.engine.verification import verified_bytes
-        from wolfstream.service.engine.verification import verify as verify_path
+        from wolfstream.service.recovery.verification import verified_bytes
+        from wolfstream.service.recovery.verification import verify as verify_path
 
         done, total = 0, max(sum(map(verified_bytes, paths)), 1)
         with Bar("verifying") as bar:
@@ -163,7 +163,7 @@ def verify(paths: tuple[Path, ...]) -> None:
 def inspect(file: Path, as_json: bool) -> None:
     """Print the contents of a model file: spec, sequence, classes, scores, arrays."""
     with file_errors():
-        from wolfstream.service.engine.model_files import describe, load_model
+        from wolfstream.service.recovery.model_files import describe, load_model
 
         loaded = load_model(file)
         contents = _contents(file, loaded)

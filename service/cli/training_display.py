@@ -8,64 +8,64 @@ import numpy as np
 from rich.filesize import decimal
 
 from wolfstream.service.cli.display import Bar, gentle_interrupt
+from wolfstream.service.cli.options import DataSource
 from wolfstream.service.files.labelled import LabelledFile, open_data
-from wolfstream.service.files.roles import Roles
 from wolfstream.service.heads import fit
 from wolfstream.service.heads.kinds import KINDS
-from wolfstream.service.native.threads import Threads
+from wolfstream.service.native.process import Threads
 from wolfstream.service.spec.heads import ALGORITHMS, TaskName
 from wolfstream.service.storage.snapshot_format import State
-from wolfstream.service.training.passes import StreamProgress
 from wolfstream.service.training.plan import Data, Plan
-from wolfstream.service.training.train import train
+from wolfstream.service.training.train import StreamProgress, train
 from wolfstream.solver.frank_wolfe.driver import Progress
 from wolfstream.solver.rows.matrix import Matrix, concatenate_rows
 
+# How many rows are read between two movements of the bar.
 _READ_ROWS = 4096
+# What the bar says before the first progress.
 _BEFORE_TRAINING = "the first run compiles for some seconds"
 
 
-def read(file: Path, roles: Roles, dense: bool, task: TaskName, texts: bool) -> Data:
+def read_with_bar(source: DataSource, dense: bool, task: TaskName, texts: bool) -> Data:
     """Read all samples of a file into memory, with a bar. Raises DataFileError.
 
     Args:
-        file: to read.
-        roles: columns that are not features.
+        source: to read.
         dense: whether to make sparse rows dense.
         task: whether labels are classes or numbers.
         texts: whether the algorithm takes texts and missing values.
     """
     sparse = False if dense else None
-    source = open_with_bar(file, roles=roles, sparse=sparse, texts=texts and not dense)
-    source = source.for_task(task)
-    parts, labels, weights = list[Any](), list[Any](), list[Any]()
-    with Bar(f"reading {file.name}") as bar:
-        for batch in source.batches(_READ_ROWS):
-            parts.append(batch.X)
+    file = open_with_bar(source, sparse=sparse, texts=texts and not dense).for_task(task)
+    batches, labels, weights = list[Any](), list[Any](), list[Any]()
+    with Bar(f"reading {source.path.name}") as bar:
+        for batch in file.batches(_READ_ROWS):
+            batches.append(batch.X)
             labels += batch.labels
             weights += batch.weights or []
-            bar.show(len(labels) / source.samples, f"{len(labels):,} samples")
-    return Data(_join_rows(parts), labels, source.first_index, source.names, weights or None)
+            bar.show(len(labels) / file.samples, f"{len(labels):,} samples")
+    return Data(_join_rows(batches), labels, file.first_index, file.names, weights or None)
 
 
-def _join_rows(parts: list[Matrix | list[list[Any]]]) -> Matrix | list[list[Any]]:
-    """Return the rows of all parts: a matrix, or lists if any part is one."""
-    matrices = [part for part in parts if not isinstance(part, list)]
-    if len(matrices) == len(parts):
+def _join_rows(batches: list[Matrix | list[list[Any]]]) -> Matrix | list[list[Any]]:
+    """Return the rows of all batches: a matrix, or lists if any batch has lists."""
+    matrices = [batch for batch in batches if not isinstance(batch, list)]
+    if len(matrices) == len(batches):
         return concatenate_rows(matrices)
-    lists = (part if isinstance(part, list) else np.asarray(part).tolist() for part in parts)
-    return [row for part in lists for row in part]
+    lists = (batch if isinstance(batch, list) else np.asarray(batch).tolist() for batch in batches)
+    return [row for batch in lists for row in batch]
 
 
-def open_with_bar(file: Path, **options: Any) -> LabelledFile:
+def open_with_bar(source: DataSource, **options: Any) -> LabelledFile:
     """Open a data file, with a bar while it is checked; see `open_data`. Raises DataFileError."""
-    with Bar(f"checking {file.name}") as bar:
-        size = max(file.stat().st_size, 1)
+    path, roles, charset = source
+    with Bar(f"checking {path.name}") as bar:
+        size = max(path.stat().st_size, 1)
 
         def watch(position: int) -> None:
             bar.show(position / size, f"{position / 2**20:.1f} of {size / 2**20:.1f} MB")
 
-        return open_data(file, watch=watch, **options)
+        return open_data(path, roles, watch=watch, charset=charset, **options)
 
 
 def train_with_bar(data: Data, plan: Plan) -> tuple[State, dict[str, Any]]:
@@ -104,13 +104,16 @@ def _stream_text(now: StreamProgress) -> str:
 
 
 class _FallingGap:
-    """The progress of a gap towards a tolerance, on a log scale, problem after problem."""
+    """The progress of a gap towards a tolerance, on a log scale, problem after problem.
+
+    A problem is that of one pair of classes; regression has one problem.
+    """
 
     def __init__(self, tol: float) -> None:
-        """Begin before the first problem."""
+        """Begin before the first problem; tol: the tolerance."""
         self._tol = tol
         self._problem = -1  # number of the current problem
-        self._first, self._lowest = tol, tol  # gaps of the current problem
+        self._first_gap, self._lowest_gap = tol, tol  # of the current problem
 
     def show(self, bar: Bar, now: Progress) -> None:
         """Show the progress of the current problem, and of all problems in the bar."""
@@ -130,18 +133,19 @@ class _FallingGap:
         """Return the share of the way from the first gap to the tolerance, from 0 to 1."""
         gap = max(gap, self._tol)
         if problem != self._problem:
-            self._problem, self._first, self._lowest = problem, gap, gap
-        self._lowest = min(self._lowest, gap)
-        total = math.log(self._first / self._tol)
-        return math.log(self._first / self._lowest) / total if total > 0.0 else 1.0
+            self._problem, self._first_gap, self._lowest_gap = problem, gap, gap
+        self._lowest_gap = min(self._lowest_gap, gap)
+        whole_way = math.log(self._first_gap / self._tol)
+        gone = math.log(self._first_gap / self._lowest_gap)
+        return gone / whole_way if whole_way > 0.0 else 1.0
 
 
 def summary(report: dict[str, Any], seconds: float, out: Path) -> str:
     """Return a few lines about a trained model.
 
     Args:
-        report: of `train`.
-        seconds: that training took.
+        report: as `train` returned it.
+        seconds: how long training took.
         out: the model file.
     """
     learned = report.get("learned", 0)

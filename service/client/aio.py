@@ -1,14 +1,12 @@
 """The client of a running server for asyncio."""
 
 from collections.abc import AsyncIterator
-from types import TracebackType
 from typing import TYPE_CHECKING, Any, Self, TypeVar
 
 from wolfstream.service.client.events import EventReader
-from wolfstream.service.client.steps import Retry, Steps, awaited
-from wolfstream.service.client.sync import ClientCalls
+from wolfstream.service.client.steps import Steps, awaited
+from wolfstream.service.client.sync import ClientBase, ClientCalls
 from wolfstream.service.client.transport import AsyncTransport
-from wolfstream.service.client.wire import ANSWER_SECONDS, Verify
 
 # websockets is imported when a stream is opened.
 if TYPE_CHECKING:
@@ -18,35 +16,18 @@ if TYPE_CHECKING:
 T = TypeVar("T")
 
 
-class AsyncClient:
+class AsyncClient(ClientBase[AsyncTransport]):
     """The connection to a server; `client.sync.Client` describes the methods, awaited here.
 
     Tasks of one event loop may share it.
     """
 
-    def __init__(
-        self,
-        url: str = "http://127.0.0.1:8000",
-        key: str | None = None,
-        *,
-        timeout: float = ANSWER_SECONDS,
-        retry: float | None = None,
-        verify: Verify = True,
-    ) -> None:
-        self._http, self._retry = AsyncTransport(url, key, timeout, verify), Retry(retry)
-        self.url = self._http.url
-        self._key, self._timeout = key, timeout
-        self._calls = ClientCalls(self._retry)
+    _transport = AsyncTransport
 
     async def __aenter__(self) -> Self:
         return self
 
-    async def __aexit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        traceback: TracebackType | None,
-    ) -> None:
+    async def __aexit__(self, *_: object) -> None:
         await self.close()
 
     async def close(self) -> None:
@@ -84,12 +65,8 @@ class AsyncClient:
     ) -> "AsyncStream":
         """Return a stream to a model, for an `async with` statement."""
         from wolfstream.service.client.aio_stream import AsyncStream
-        from wolfstream.service.client.session import Session
-        from wolfstream.service.client.stream_address import stream_address
 
-        address = stream_address(self.url, name, self._key, self._timeout, self._http.tls_context)
-        session = Session.begin(producer, first, self._retry)
-        return AsyncStream(address, session)
+        return AsyncStream(*self._stream(name, producer, first))
 
     async def _run(self, steps: Steps[T]) -> T:
         return await self._http.run(steps)

@@ -15,45 +15,33 @@ has the errors that remain.
 """
 
 from collections.abc import Iterator
-from types import TracebackType
-from typing import TYPE_CHECKING, Any, Self, TypeVar
+from typing import TYPE_CHECKING, Any, Generic, Self, TypeVar
 
 from wolfstream.service.client.events import EventReader
 from wolfstream.service.client.model_calls import ModelCalls
 from wolfstream.service.client.sample_calls import SampleCalls
 from wolfstream.service.client.steps import Retry, Steps, blocking
-from wolfstream.service.client.transport import Transport
+from wolfstream.service.client.transport import AsyncTransport, Transport
 from wolfstream.service.client.wire import ANSWER_SECONDS, Verify
 
 # websockets is imported when a stream is opened.
 if TYPE_CHECKING:
+    from wolfstream.service.client.session import Session
     from wolfstream.service.client.stream import Stream
-
+    from wolfstream.service.client.stream_address import Address
 
 T = TypeVar("T")
+H = TypeVar("H", Transport, AsyncTransport)
 
 
 class ClientCalls(ModelCalls, SampleCalls):
     """All calls of a client, as steps."""
 
 
-class Client:
-    """The connection to a server. Threads may share it; `close` it, or use a `with` statement.
+class ClientBase(Generic[H]):
+    """What a client is, whichever way it waits: `Client` describes the arguments."""
 
-    Args:
-        url: such as http://127.0.0.1:8000, or https://...
-        key: an API key, if the server needs one.
-        timeout: seconds without a response after which a connection counts as lost.
-        retry: seconds for which a failing call is repeated, from its first failure, also while
-            there is no server yet. For a stream, or a call of many batches, from the first failure
-            since something succeeded. By default 60, but the first call fails at once if there is
-            no server. Retrying for more than a second logs a warning that says until when.
-        verify: for https: a file or folder of certificates to trust, or an SSLContext. True trusts
-            public authorities, False trusts any certificate.
-
-    Attributes:
-        url: of the server.
-    """
+    _transport: type[H]
 
     def __init__(
         self,
@@ -64,20 +52,47 @@ class Client:
         retry: float | None = None,
         verify: Verify = True,
     ) -> None:
-        self._http, self._retry = Transport(url, key, timeout, verify), Retry(retry)
-        self.url = self._http.url
+        self._http: H = self._transport(url, key, timeout, verify)
+        self._retry = Retry(retry)
+        self.url: str = self._http.url
         self._key, self._timeout = key, timeout
         self._calls = ClientCalls(self._retry)
+
+    def _stream(
+        self, name: str, producer: str | None, first: int | None
+    ) -> "tuple[Address, Session]":
+        from wolfstream.service.client.session import Session
+        from wolfstream.service.client.stream_address import stream_address
+
+        address = stream_address(self.url, name, self._key, self._timeout, self._http.tls_context)
+        return address, Session.begin(producer, first, self._retry)
+
+
+class Client(ClientBase[Transport]):
+    """The connection to a server. Threads may share it; `close` it, or use a `with` statement.
+
+    Args:
+        url: such as http://127.0.0.1:8000, or https://...
+        key: an API key, if the server needs one.
+        timeout: seconds without a response after which a connection counts as lost.
+        retry: seconds for which a failing call is repeated, from its first failure, also while
+            there is no server yet. For a stream, or a call of many batches, from the first failure
+            since something succeeded. By default 60, but the first call fails at once if there is
+            no server. Retrying for more than a second logs a warning that says until when, and so
+            does a server that is silent for longer before its first answer.
+        verify: for https: a file or folder of certificates to trust, or an SSLContext. True trusts
+            public authorities, False trusts any certificate.
+
+    Attributes:
+        url: of the server.
+    """
+
+    _transport = Transport
 
     def __enter__(self) -> Self:
         return self
 
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        traceback: TracebackType | None,
-    ) -> None:
+    def __exit__(self, *_: object) -> None:
         self.close()
 
     def close(self) -> None:
@@ -132,12 +147,9 @@ class Client:
                 requests that were learned get their first response, and are not learned again. By
                 default the numbers are new each time.
         """
-        from wolfstream.service.client.session import Session
         from wolfstream.service.client.stream import Stream
-        from wolfstream.service.client.stream_address import stream_address
 
-        address = stream_address(self.url, name, self._key, self._timeout, self._http.tls_context)
-        return Stream(address, Session.begin(producer, first, self._retry))
+        return Stream(*self._stream(name, producer, first))
 
     def _run(self, steps: Steps[T]) -> T:
         return self._http.run(steps)

@@ -2,5 +2,5 @@
 
 It may import nothing of the other packages.
 It is imported by `service.web`, `service.web.routes`, `service.web.metrics`, `service.web.layers`,
-`service.web.formats`, `service.workers`, `service.replicas`, `service.engine`, `service.model`.
+`service.web.formats`, `service.cluster`, `service.engine`, `service.model`.
 """

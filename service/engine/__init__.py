@@ -1,12 +1,12 @@
 """Live models: everything between a checked request and its acknowledgement.
 
-The bounded queue, admission, the writer that appends, learns and publishes, and recovery after a
-stop or a crash. `facade.Engine` is what the server uses. It knows nothing of HTTP, formats or API
+The bounded queue, admission, the writer that appends, learns and publishes, and which models are
+recovered when. `facade.Engine` is what the server uses. It knows nothing of HTTP, formats or API
 keys.
 
-It may import `service.storage`, `service.model`, `service.heads`, `service.calls`,
-`service.samples`, `service.spec`, `service.diagnostics`, `service.native`, `service.settings`,
-`solver.stream`, `solver.frank_wolfe`, `solver.kernels`, `solver.prepare`, `solver.rows`.
-It is imported by `service.cli`, `service.notebook`, `service.web`, `service.web.routes`,
-`service.web.metrics`, `service.workers`, `service.monitor`, `service.replicas`.
+It may import `service.recovery`, `service.settings`, `service.storage`, `service.model`,
+`service.heads`, `service.calls`, `service.samples`, `service.spec`, `service.diagnostics`,
+`service.native`, `solver.prepare`.
+It is imported by `service.web`, `service.web.routes`, `service.web.metrics`, `service.cluster`,
+`service.monitor`.
 """

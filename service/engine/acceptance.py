@@ -11,7 +11,6 @@ import time
 from collections.abc import Callable
 
 from wolfstream.service.engine.group_queue import GroupQueue
-from wolfstream.service.engine.phase import Phase
 from wolfstream.service.engine.queue_items import (
     Item,
     LabelRequest,
@@ -19,6 +18,7 @@ from wolfstream.service.engine.queue_items import (
     Response,
     WaitingRowsRequest,
 )
+from wolfstream.service.engine.readiness import Phase
 from wolfstream.service.errors import Follows, Refusal
 from wolfstream.service.model.live import Model
 from wolfstream.service.model.revision import Revision

@@ -2,21 +2,29 @@
 
 The log holds no refusals, so an admitted request is learned whatever happens later. Duplicates are
 recognised here, too.
+
+Admission holds the writer's role, so no other model learns meanwhile. Most requests are checked in
+microseconds. The first rows of a table with very many columns, or labels for very many rows, take
+a second. These are computed outside of admission, which finds the result in the request and uses it
+only if the model is still as it was then.
 """
 
 import logging
-from collections.abc import Callable, Collection, Hashable, Iterator, Sequence
+from collections.abc import Callable, Collection, Hashable, Iterator, Mapping, Sequence
+from itertools import accumulate, pairwise
 from typing import Any, NamedTuple
 
 import numpy as np
 
 from wolfstream.service.engine.blocks import AdmittedRequest, CheckedRequest, in_parts
-from wolfstream.service.engine.broken import error_text, not_yet_learned
-from wolfstream.service.engine.duplicates import Duplicates
-from wolfstream.service.engine.idempotency import body_digest
-from wolfstream.service.engine.late_labels import LabelJoiner
-from wolfstream.service.engine.predictions import AdmittedPrediction, PredictionAdmission
+from wolfstream.service.engine.idempotency import Duplicates, body_digest
+from wolfstream.service.engine.late_labels import (
+    AdmittedPrediction,
+    LabelJoiner,
+    PredictionAdmission,
+)
 from wolfstream.service.engine.queue_items import (
+    GroupRequest,
     LabelOutcomes,
     LabelRequest,
     LearnRequest,
@@ -26,18 +34,86 @@ from wolfstream.service.engine.queue_items import (
     WaitingRowsRequest,
 )
 from wolfstream.service.errors import AnotherState, ModelBroken, Refusal, ServerFailed
-from wolfstream.service.model.draft import SMALL, Draft, Limits
+from wolfstream.service.model.draft import (
+    SMALL,
+    Draft,
+    Limits,
+    columns_with_texts,
+    has_too_many,
+    next_form,
+)
 from wolfstream.service.model.learner import Learner
 from wolfstream.service.model.live import Model
 from wolfstream.service.model.memory import ModelMemory
+from wolfstream.service.recovery.broken import error_text, not_yet_learned
 from wolfstream.service.samples.record import (
     as_recorded,
     concatenate_samples,
-    record_of,
+    records_of,
     with_record,
 )
 from wolfstream.service.settings import Settings
 from wolfstream.service.storage.entries import Entry, KeyedRequest
+from wolfstream.solver.prepare.named_rows import n_entries
+from wolfstream.solver.prepare.row_form import RowForm
+
+# Requests with at most this many values, or labels, are checked in about ten milliseconds.
+_VALUES, _LABELS = 1 << 14, 1 << 11
+# No request of fewer bytes, as the queue counts them, is costly.
+COSTLY_BYTES = 1 << 17
+
+
+def is_costly(request: GroupRequest) -> bool:
+    """Return whether a request may take long to check."""
+    if isinstance(request, LearnRequest):
+        return n_entries(request.samples.X) > _VALUES
+    return isinstance(request, LabelRequest) and request.size > _LABELS
+
+
+def with_precomputed(
+    requests: Sequence[GroupRequest], learners: Mapping[Model, Learner], time: int
+) -> list[GroupRequest]:
+    """Return the requests of a group with the precomputed parts of their checks.
+
+    Args:
+        requests: in the order in which they came.
+        learners: of the models that have costly requests; nothing else changes them meanwhile.
+        time: of the group, in milliseconds since 1970.
+    """
+    forms = {model: learner.rows.form for model, learner in learners.items()}
+    labelled, precomputed = set[Model](), list[GroupRequest]()
+    for request in requests:
+        model = request.model
+        if model in learners and isinstance(request, LearnRequest):
+            request, forms[model] = _with_form(request, forms[model])
+        elif isinstance(request, LabelRequest) and model in learners.keys() - labelled:
+            labelled.add(model)
+            request = _with_outcomes(request, learners[model], time)
+        precomputed.append(request)
+    return precomputed
+
+
+def _with_form(request: LearnRequest, form: RowForm) -> tuple[LearnRequest, RowForm]:
+    """Return a request with its record and the form after it, and that form."""
+    samples, record = request.samples, request.record
+    if has_too_many(columns_with_texts(samples.X), form):  # refused without a look at them
+        return request, form
+    if record is None:
+        samples, record = with_record(samples)
+    form_after = next_form(form, samples.X)
+    return request._replace(
+        samples=samples, record=record, precomputed=form_after
+    ), form_after.after
+
+
+def _with_outcomes(request: LabelRequest, learner: Learner, time: int) -> LabelRequest:
+    """Return a request with the outcomes of its labels; unchanged if admission will refuse it."""
+    try:
+        joiner = LabelJoiner(learner.pending, request.model, time)
+        return request._replace(precomputed=joiner.look_up(request.labels))
+    except Refusal:
+        return request
+
 
 logger = logging.getLogger(__name__)
 
@@ -256,10 +332,9 @@ def _kind_of_check(request: LearnRequest | LabelRequest) -> Hashable:
     if not isinstance(request, LearnRequest):
         return None
     X, y, weight = request.samples
-    if not isinstance(X, np.ndarray) or weight is not None:
+    if not isinstance(X, np.ndarray) or weight is not None or request.expected:
         return None
-    asks_more = (request.key, request.record, request.precomputed) != (None, None, None)
-    if asks_more or request.expected:
+    if not (request.key is None is request.record is None is request.precomputed):
         return None
     return request.head, X.shape[1], type(y)
 
@@ -317,12 +392,12 @@ def _accept(request: LearnRequest, draft: Draft, duplicates: Duplicates) -> Chec
 def _accept_run(requests: Sequence[LearnRequest], draft: Draft) -> list[CheckedRequest]:
     """Check and encode the requests of a run, all or none of them. Raises as `Draft.add`."""
     samples = as_recorded(concatenate_samples([request.samples for request in requests]))
-    stop, before = 0, draft.sequence
+    sequence = draft.sequence
     draft.add(requests[0].head, samples)
-    accepted = []
-    for request in requests:
-        start, stop = stop, stop + request.size
-        part = samples.part(start, stop)
-        run = SampleRun(part, record_of(part))
-        accepted.append(CheckedRequest(request, before + stop, [run]))
-    return accepted
+    stops = list(accumulate([request.size for request in requests]))
+    parts = [samples.part(start, stop) for start, stop in pairwise([0, *stops])]
+    runs = map(SampleRun, parts, records_of(parts))
+    return [
+        CheckedRequest(request, sequence + stop, [run])
+        for request, stop, run in zip(requests, stops, runs, strict=True)
+    ]

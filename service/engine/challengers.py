@@ -15,18 +15,22 @@ from itertools import takewhile
 from typing import NamedTuple
 
 from wolfstream.service.engine.admission import model_limits
-from wolfstream.service.engine.broken import mark_broken
-from wolfstream.service.engine.challenger_start import check_champion, check_same, new_challenger
 from wolfstream.service.engine.commits import Commits
 from wolfstream.service.engine.followed_log import FollowedBlock, following_blocks, learn_block
 from wolfstream.service.engine.live_models import LiveModels
-from wolfstream.service.engine.new_models import NewModels
+from wolfstream.service.engine.new_models import (
+    NewModels,
+    check_champion,
+    check_same,
+    new_challenger,
+)
 from wolfstream.service.engine.snapshot_schedule import SnapshotSchedule
 from wolfstream.service.engine.writer_role import Products
 from wolfstream.service.errors import StartupError, StorageFailed, UnknownModel
 from wolfstream.service.heads.fit import fit_from_record
 from wolfstream.service.model.learner import Learner
 from wolfstream.service.model.live import Model
+from wolfstream.service.recovery.broken import mark_broken
 from wolfstream.service.settings import Settings
 from wolfstream.service.spec.following import Start
 from wolfstream.service.spec.model import ModelSpec

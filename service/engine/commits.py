@@ -1,20 +1,24 @@
-"""Commits: what each writes to the logs, and how a commit in doubt is resolved.
+"""Commits: what each writes to the logs, and those without an outcome yet.
 
 An append has one of three outcomes for each model: durable, failed with nothing written, or in
-doubt, where the storage did not say. A term in doubt writes nothing more until it is resolved.
+doubt, where the storage did not say. A term in doubt writes nothing more until it is resolved. The
+model of a commit without an outcome waits for it, while other models go on.
 """
 
 import logging
 import time
 from collections.abc import Collection, Iterator, Mapping, Sequence
+from typing import NamedTuple
 
 from wolfstream.service.diagnostics.metrics import Metrics
-from wolfstream.service.engine.idempotency_keys import IdempotencyKeys
+from wolfstream.service.engine.admission import Admission
+from wolfstream.service.engine.idempotency import Duplicates, IdempotencyKeys
 from wolfstream.service.engine.live_models import LiveModels
-from wolfstream.service.engine.replay import Computing, replay
+from wolfstream.service.engine.queue_items import Waiter
 from wolfstream.service.errors import NotLeader, StartupError, StorageFailed
 from wolfstream.service.model.learner import Learner
 from wolfstream.service.model.live import Model
+from wolfstream.service.recovery.replay import Computing, replay
 from wolfstream.service.storage.entries import Entry, KeyedRequest
 from wolfstream.service.storage.interfaces import Journal, Unfinished
 from wolfstream.service.storage.term import Part, Term
@@ -163,3 +167,66 @@ def _log(failures: Mapping[Term, StorageFailed]) -> None:
     failed = [error for error in failures.values() if not isinstance(error, Unfinished)]
     for detail in {error.detail for error in failed}:
         logger.error("commit failed: error=%s", detail)
+
+
+class CommitOutcome(NamedTuple):
+    """A commit whose outcome is known for all of its models.
+
+    Attributes:
+        admission: the requests in it.
+        duplicates: of these requests.
+        failures: model id -> why nothing was written for it.
+    """
+
+    admission: Admission
+    duplicates: Duplicates
+    failures: Mapping[int, StorageFailed]
+
+
+class UnfinishedCommits:
+    """The unfinished parts of commits. Used by the writer's thread.
+
+    A part belongs to a term, not to a model: by the time that it ends, its model may have another
+    term.
+    """
+
+    def __init__(self, commits: Commits) -> None:
+        self._commits = commits
+        # term -> the requests of its model in the commit, and the commit's duplicates
+        self._parts: dict[Term, tuple[Admission, Duplicates]] = {}
+
+    @property
+    def models(self) -> set[Model]:
+        """The models that wait; no other request of theirs may begin."""
+        return self._commits.unfinished
+
+    def waiting(self) -> Iterator[Waiter]:
+        """Yield the waiters of the requests in unfinished parts."""
+        for admission, duplicates in self._parts.values():
+            yield from admission.waiting()
+            yield from duplicates.waiting()
+
+    def leave(
+        self, admission: Admission, duplicates: Duplicates, failures: Mapping[Term, StorageFailed]
+    ) -> CommitOutcome:
+        """Set unfinished parts aside; return the rest of the commit."""
+        if not failures:
+            return CommitOutcome(admission, duplicates, {})
+        others = {model.id for model in admission.models}
+        for term, error in failures.items():
+            if isinstance(error, Unfinished):
+                self._parts[term] = admission.part_for({term.model}), duplicates
+                others.discard(term.model)
+        reasons = {term.model: error for term, error in failures.items()}
+        if len(others) == len(admission.models):
+            return CommitOutcome(admission, duplicates, reasons)
+        rest = admission.part_for(others)._replace(refused=admission.refused)
+        return CommitOutcome(rest, duplicates, reasons)
+
+    def take(self, seconds: float) -> Iterator[CommitOutcome]:
+        """Yield the parts that have ended by now, or end within these seconds."""
+        for term, error in self._commits.finished(seconds).items():
+            if term in self._parts:
+                admission, duplicates = self._parts.pop(term)
+                failures = {} if error is None else {term.model: error}
+                yield CommitOutcome(admission, duplicates, failures)

@@ -13,15 +13,14 @@ from pathlib import Path
 from wolfstream.service.diagnostics.metrics import Metrics
 from wolfstream.service.engine.acceptance import Acceptance
 from wolfstream.service.engine.challenger_lookup import ChallengerLookup
+from wolfstream.service.engine.confirmations import Confirmations
 from wolfstream.service.engine.delivery import Delivery, SequenceWaiters, Watcher
 from wolfstream.service.engine.followers import Followers
 from wolfstream.service.engine.group_queue import GroupQueue, QueueLoad
 from wolfstream.service.engine.orders import Orders
-from wolfstream.service.engine.phase import Phase
 from wolfstream.service.engine.queue_items import Item, Waiter
-from wolfstream.service.engine.readiness import Readiness
-from wolfstream.service.engine.restored_models import RestoredModels
-from wolfstream.service.engine.warm_up import WarmUp
+from wolfstream.service.engine.readiness import Phase, Readiness
+from wolfstream.service.engine.serving import RestoredModels
 from wolfstream.service.engine.writer import Writer
 from wolfstream.service.engine.writer_thread import WriterThread
 from wolfstream.service.errors import (
@@ -33,6 +32,7 @@ from wolfstream.service.errors import (
 from wolfstream.service.model.live import Model
 from wolfstream.service.model.published import ModelView
 from wolfstream.service.model.revision import Revision
+from wolfstream.service.native.warm_up import WarmUp
 from wolfstream.service.settings import Settings
 from wolfstream.service.spec.heads import HeadName
 from wolfstream.service.storage.interfaces import Storage
@@ -54,6 +54,7 @@ class Engine(Acceptance):
         ready: done after recovery; raises what recovery raised.
         readiness: what requests wait for.
         orders, refits, leading, challengers: operations other than learning.
+        confirmations: of the models that are led here; None outside of a fleet.
     """
 
     def __init__(
@@ -86,6 +87,11 @@ class Engine(Acceptance):
         self.refits = self.orders.refits
         self.leading = self._writer.leading(
             self.orders.in_order, lambda model: self._followers.start(model)
+        )
+        self.confirmations = (
+            Confirmations(self._writer.models, self.leading.confirm, settings.max_lag_seconds)
+            if settings.fleet
+            else None
         )
         self.challengers = ChallengerLookup(
             self._writer.models, self.model, self.leading if settings.fleet else None
@@ -268,7 +274,7 @@ class Engine(Acceptance):
 
         awaited: the revision that the view must have reached.
 
-        Raises NotReady, AnotherState, NotReached.
+        Raises NotReady, AnotherState, NotReached and, in a fleet, NotLeader, UnknownModel.
         """
         del head  # every view has all heads
         if not self.readiness.complete:
@@ -277,6 +283,8 @@ class Engine(Acceptance):
             await self.reached(model, awaited)
         if self._check_fresh is not None:  # time may have passed
             self._check_fresh()
+        if self.confirmations is not None:
+            await self.confirmations.check(model)
         return model.published
 
     async def revision(self, model: Model) -> Revision:

@@ -10,12 +10,12 @@ from typing import NamedTuple
 
 import numpy as np
 
-from wolfstream.service.engine.absorb import concatenate, decode_block
 from wolfstream.service.errors import Refusal, StartupError
+from wolfstream.service.model.comparison import BlockLosses, unknown_losses
 from wolfstream.service.model.draft import Draft, Limits
 from wolfstream.service.model.learner import Learner
 from wolfstream.service.model.live import Model
-from wolfstream.service.model.losses import BlockLosses, unknown_losses
+from wolfstream.service.recovery.absorb import concatenate, decode_block
 from wolfstream.service.samples.tasks import task_of
 from wolfstream.service.samples.validation import Samples
 from wolfstream.service.spec.heads import HeadName

@@ -2,7 +2,8 @@
 
 A group is everything that waited when the writer looked. One commit writes all of it to the logs.
 Then each model absorbs its own requests, as one block or, if that would take long, as several;
-`engine.turns` decides which model goes next.
+`engine.turns` decides which model goes next. What takes long is done aside, while another thread
+may go on as the writer (`engine.writer_role`).
 """
 
 import logging
@@ -14,23 +15,20 @@ from itertools import groupby
 from typing import Any, TypeAlias
 
 from wolfstream.service.diagnostics.metrics import Metrics
-from wolfstream.service.engine.absorb import store_waiting_rows
-from wolfstream.service.engine.admission import Admission, admit, count_rejected
-from wolfstream.service.engine.blocks import AdmittedRequest
-from wolfstream.service.engine.broken import (
-    error_text,
-    learned_elsewhere,
-    mark_broken,
-    mark_stopped,
+from wolfstream.service.engine.admission import (
+    COSTLY_BYTES,
+    Admission,
+    admit,
+    count_rejected,
+    is_costly,
+    with_precomputed,
 )
+from wolfstream.service.engine.blocks import AdmittedRequest
 from wolfstream.service.engine.challengers import Challengers
-from wolfstream.service.engine.commits import Commits
-from wolfstream.service.engine.costly_requests import COSTLY_BYTES, is_costly, with_precomputed
-from wolfstream.service.engine.duplicates import Duplicates
-from wolfstream.service.engine.idempotency_keys import IdempotencyKeys
-from wolfstream.service.engine.late_labels import count_unlearned
+from wolfstream.service.engine.commits import CommitOutcome, Commits, UnfinishedCommits
+from wolfstream.service.engine.idempotency import Duplicates, IdempotencyKeys
+from wolfstream.service.engine.late_labels import AdmittedPrediction, count_unlearned
 from wolfstream.service.engine.live_models import LiveModels
-from wolfstream.service.engine.predictions import AdmittedPrediction
 from wolfstream.service.engine.queue_items import (
     GroupRequest,
     LabelOutcomes,
@@ -42,11 +40,17 @@ from wolfstream.service.engine.queue_items import (
 )
 from wolfstream.service.engine.snapshot_schedule import SnapshotSchedule
 from wolfstream.service.engine.turns import Turns, Work
-from wolfstream.service.engine.unfinished import CommitOutcome, UnfinishedCommits
 from wolfstream.service.engine.writer_role import Products, WriterRole
 from wolfstream.service.errors import NotYetLearned, Refusal, ServerFailed, StorageFailed
 from wolfstream.service.model.learner import Learner
 from wolfstream.service.model.live import Model
+from wolfstream.service.recovery.absorb import store_waiting_rows
+from wolfstream.service.recovery.broken import (
+    error_text,
+    learned_elsewhere,
+    mark_broken,
+    mark_stopped,
+)
 from wolfstream.service.settings import Settings
 from wolfstream.service.storage.entries import now
 from wolfstream.service.storage.interfaces import LogFull
@@ -72,7 +76,7 @@ class GroupLearning:
         settings: of the server.
         products: see `Products`.
         metrics: counts and durations.
-        role: what the thread holds.
+        role: of the writer, which the thread holds unless it is aside.
         acknowledge: delivers replies (a waiter and its result or error), and is told the models
             whose views are new.
         short: see `Turns`.
@@ -98,7 +102,7 @@ class GroupLearning:
         self._acknowledge, self._role = acknowledge, role
         self._turns = Turns(models, metrics, role, self._store_answer, short)
         self._unfinished = UnfinishedCommits(commits)
-        self._checks_costly = False  # whether a thread is aside for that
+        self._checks_costly = False  # whether a thread aside checks a request that takes long
         # Due since the last delivery: replies, and the models whose views are new.
         self._replies, self._changed = list[Reply](), dict[Model, None]()
 
@@ -150,7 +154,7 @@ class GroupLearning:
             self._checks_costly = False
 
     @property
-    def most_bytes(self) -> int | None:
+    def max_request_bytes(self) -> int | None:
         """The bytes of the largest request that may begin; None if any may.
 
         While one is checked aside, no other that takes long to check is taken from the queue.
@@ -158,19 +162,49 @@ class GroupLearning:
         return COSTLY_BYTES if self._checks_costly else None
 
     def refuse(self, model: Model, reply: Reply) -> None:
-        """Refuse an order for another revision, once a commit proves that ours is current."""
+        """Send a reply that the model has another revision, once a commit proves that it has it.
+
+        Another replica may have learned meanwhile.
+        """
         self._commit(Admission([], [], [], [], [(model, reply)]), Duplicates(self._keys))
         self._deliver()
 
     def _commit(self, admission: Admission, duplicates: Duplicates) -> None:
+        """Write a group to the logs; go on with the models whose outcome is known."""
         failures = self._commits.append(admission.entries, duplicates.new, admission.confirmed)
         self._learn_committed(self._unfinished.leave(admission, duplicates, failures))
 
-    def _learn_committed(self, durable: CommitOutcome) -> None:
-        """Learn what is durable, publish it and answer."""
-        admission, duplicates, failures = durable
-        replies, committed = admission.refused, list[AdmittedRequest]()
-        for item in admission.admitted:
+    def _learn_committed(self, outcome: CommitOutcome) -> None:
+        """Leave what is durable to the turns of its models, and note all replies that are due."""
+        admission, duplicates, failures = outcome
+        committed, others = self._committed(admission.admitted, failures)
+        replies = [*admission.refused, *others]
+        replies += [
+            (waiter, failures.get(model.id, refusal))
+            for model, (waiter, refusal) in admission.unsure
+        ]
+        # Models whose logs were full: a snapshot lets their oldest records go.
+        full = {
+            item.request.model
+            for item in (admission.admitted if failures else ())
+            if isinstance(failures.get(item.request.model.id), LogFull)
+        }
+        self._acknowledge_durable(committed)
+        replies += self._store_waiting_rows(admission.waiting_rows, failures)
+        replies += self._answer_without_learning(admission.known, failures)
+        self._replies += replies + duplicates.replies(replies)
+        for work in _works(committed, duplicates):
+            self._turns.leave(work)
+        for model in full:
+            with _logged("snapshot not started, log stays full", model):
+                self._snapshots.make_room(self._models.learner(model))
+
+    def _committed(
+        self, admitted: list[AdmittedRequest], failures: Mapping[int, StorageFailed]
+    ) -> tuple[list[AdmittedRequest], list[Reply]]:
+        """Return the requests that are to be learned here, and the replies to the others."""
+        committed, replies = list[AdmittedRequest](), list[Reply]()
+        for item in admitted:
             model = item.request.model
             if error := failures.get(model.id):
                 self._models.measure([model])  # the memory that was set aside for it is free again
@@ -180,35 +214,19 @@ class GroupLearning:
                 replies.append((item.request.waiter, learned_elsewhere(model)))
             else:
                 committed.append(item)
-        replies += [
-            (waiter, failures.get(model.id, refusal))
-            for model, (waiter, refusal) in admission.unsure
-        ]
-        full = {
-            item.request.model
-            for item in admission.admitted
-            if isinstance(failures.get(item.request.model.id), LogFull)
-        }
-        self._acknowledge_durable(committed)
-        replies += self._store_waiting_rows(admission.waiting_rows, failures)
-        replies += self._without_learning(admission.known, failures)
-        self._replies += replies + duplicates.replies(replies)
-        for work in _works(committed, duplicates):
-            self._turns.leave(work)
-        for model in full:
-            with _logged("snapshot not started, log stays full", model):
-                self._snapshots.make_room(self._models.learner(model))
+        return committed, replies
 
     def _learn_short(self, seconds: float) -> None:
-        """Take short turns, for at most these seconds, and answer."""
-        until = time.monotonic() + seconds
+        """Take short turns until these seconds have passed or none is left, and answer."""
+        deadline = time.monotonic() + seconds
         while (work := self._turns.next_short()) is not None:
             self._take_turn(work)
-            if time.monotonic() >= until:
+            if time.monotonic() >= deadline:
                 break
         self._deliver()
 
     def _take_turn(self, work: Work) -> None:
+        """Let a model learn its next block or part, and note the replies that are due then."""
         if self._turns.is_long(work):  # what is due need not wait for it
             self._deliver()
         replies = self._turns.turn(work)
@@ -243,8 +261,8 @@ class GroupLearning:
         What is due is answered first: the thread that was about to answer may be aside.
         """
         self._deliver()
-        for committed in self._unfinished.take(0.0 if self._turns.busy else _UNFINISHED_SECONDS):
-            self._learn_committed(committed)
+        for outcome in self._unfinished.take(0.0 if self._turns.busy else _UNFINISHED_SECONDS):
+            self._learn_committed(outcome)
         if (work := self._turns.next()) is not None:
             self._take_turn(work)
         self._deliver()
@@ -304,13 +322,13 @@ class GroupLearning:
         for learner in learners.values():
             learner.show_pending()
 
-    def _without_learning(
+    def _answer_without_learning(
         self,
-        known: list[tuple[LabelRequest, LabelOutcomes]],
+        requests: list[tuple[LabelRequest, LabelOutcomes]],
         failures: Mapping[int, StorageFailed],
     ) -> Iterator[Reply]:
-        """Answer requests whose labels are all known already, now that these are durable."""
-        for request, outcomes in known:
+        """Yield the replies to requests of labels that are all known already, and durable now."""
+        for request, outcomes in requests:
             model = request.model
             if error := failures.get(model.id):
                 count_rejected(request)
@@ -327,6 +345,7 @@ class GroupLearning:
         return mark_broken(self._models.learner(model), error)
 
     def _after_learning(self, model: Model) -> None:
+        """Forget idempotency keys beyond their bounds, and note a snapshot that is due."""
         if not model.led:
             return
         with _logged("old idempotency keys not forgotten", model):
@@ -360,6 +379,7 @@ class GroupLearning:
             self._acknowledge(replies, ())
 
     def _store_answer(self, item: AdmittedRequest, answer: dict[str, Any]) -> None:
+        """Store an answer under its request's idempotency key, if it has one."""
         if isinstance(item.request, LearnRequest) and item.request.key is not None:
             with _logged("answer of an idempotency key not kept", item.request.model):
                 self._keys.answer(item.request.model.id, item.sequence, answer)

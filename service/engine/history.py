@@ -10,16 +10,16 @@ from datetime import UTC, datetime
 from typing import Any
 
 from wolfstream.service.calls.models import Snapshot
-from wolfstream.service.engine.broken import mark_broken
-from wolfstream.service.engine.idempotency_keys import IdempotencyKeys
+from wolfstream.service.engine.idempotency import IdempotencyKeys
 from wolfstream.service.engine.live_models import LiveModels
-from wolfstream.service.engine.model_files import ModelFileError, fill_model, spec_in
-from wolfstream.service.engine.recovery import check_creation
 from wolfstream.service.engine.writer_role import Products
 from wolfstream.service.errors import StorageFailed, UnknownSnapshot, UnusableSnapshot
-from wolfstream.service.heads.scores import score_in
+from wolfstream.service.heads.value_scores import score_in
 from wolfstream.service.model.learner import Learner
 from wolfstream.service.model.live import Model, rfc3339
+from wolfstream.service.recovery.broken import mark_broken
+from wolfstream.service.recovery.model_files import ModelFileError, fill_model, spec_in
+from wolfstream.service.recovery.model_recovery import check_creation
 from wolfstream.service.storage.entries import Rollback, new_epoch
 from wolfstream.service.storage.interfaces import Snapshots, Storage
 from wolfstream.service.storage.snapshot_format import DamagedSnapshot, decode_state, encode_state

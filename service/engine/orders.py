@@ -11,16 +11,15 @@ from typing import Any, TypeVar
 from wolfstream.service.calls.models import Snapshot
 from wolfstream.service.engine.challengers import Turn
 from wolfstream.service.engine.group_queue import GroupQueue
-from wolfstream.service.engine.model_files import LoadedModel
-from wolfstream.service.engine.phase import Phase
 from wolfstream.service.engine.queue_items import Item, Order
-from wolfstream.service.engine.readiness import Readiness
+from wolfstream.service.engine.readiness import Phase, Readiness
 from wolfstream.service.engine.refits import Job, Refits
 from wolfstream.service.engine.writer import Writer
-from wolfstream.service.errors import NotReady, SnapshotFailed, UnknownModel
+from wolfstream.service.errors import NotReady, SnapshotFailed
 from wolfstream.service.heads.fit import Fit, Window
 from wolfstream.service.model.live import Model
 from wolfstream.service.model.revision import Revision
+from wolfstream.service.recovery.model_files import LoadedModel
 from wolfstream.service.settings import Settings
 from wolfstream.service.spec.following import Start
 from wolfstream.service.spec.model import ModelSpec
@@ -151,7 +150,7 @@ class Orders:
     async def snapshot(self, model: Model) -> int:
         """Save a snapshot; return its sequence.
 
-        Raises ModelBroken, SnapshotFailed, UnknownModel.
+        Raises ModelBroken, NotLeader, SnapshotFailed, UnknownModel.
         """
         self._phase.check_usable(model)
         sequence, saving = await self.in_order(model, lambda: self._writer.snapshots.start(model))
@@ -159,8 +158,8 @@ class Orders:
             # A client that leaves does not take the snapshot with it.
             await asyncio.shield(asyncio.wrap_future(saving))
         except Exception as error:  # whatever numpy and zipfile raise under low memory, too
-            if not self._writer.models.is_live(model):  # its files were deleted meanwhile
-                raise UnknownModel(f"model {model.name!r} was deleted") from None
+            if not self._writer.models.is_live(model):  # it was deleted or handed over meanwhile
+                raise model.absence() from None
             # Without the path, which does not concern clients.
             detail = getattr(error, "strerror", None) or str(error) or type(error).__name__
             raise SnapshotFailed(f"{detail}; the journal is kept, and nothing is lost") from None

@@ -10,18 +10,18 @@ from concurrent.futures import wait as wait_for
 from datetime import UTC, datetime
 from typing import Any
 
-from wolfstream.service.engine.broken import mark_broken
 from wolfstream.service.engine.challengers import Challengers
 from wolfstream.service.engine.history import History
-from wolfstream.service.engine.idempotency_keys import IdempotencyKeys
+from wolfstream.service.engine.idempotency import IdempotencyKeys
 from wolfstream.service.engine.live_models import LiveModels
-from wolfstream.service.engine.model_files import ModelFileError, fill_model, spec_in
 from wolfstream.service.engine.snapshot_schedule import SnapshotSchedule
-from wolfstream.service.engine.uploads import WAITING_ROWS, without_history
 from wolfstream.service.engine.writer_role import Products
 from wolfstream.service.errors import LagsBehind, NotFollowing, UnusableState
 from wolfstream.service.model.learner import Learner
 from wolfstream.service.model.live import Model, rfc3339
+from wolfstream.service.recovery.broken import mark_broken
+from wolfstream.service.recovery.model_files import ModelFileError, fill_model, spec_in
+from wolfstream.service.recovery.uploads import WAITING_ROWS, without_history
 from wolfstream.service.storage.entries import Rollback, new_epoch
 from wolfstream.service.storage.interfaces import Journal
 from wolfstream.service.storage.snapshot_format import State, encode_state

@@ -13,7 +13,7 @@ from wolfstream.service.model.draft import NextForm
 from wolfstream.service.model.live import Model
 from wolfstream.service.model.revision import Revision
 from wolfstream.service.samples.ids import LateLabels, RowId, Status
-from wolfstream.service.samples.predicted import JoinedRows
+from wolfstream.service.samples.record import JoinedRows
 from wolfstream.service.samples.validation import Samples
 from wolfstream.service.spec.heads import HeadName
 from wolfstream.solver.prepare.named_rows import Rows, n_bytes

@@ -1,19 +1,87 @@
-"""Lets requests wait for the server's readiness, and for the compilation of their code."""
+"""The phases of a server, and how requests wait for its readiness and for compiled code.
+
+The phases are recovering, compiling, ready, then draining or broken.
+"""
 
 import asyncio
 
 import numpy as np
 
-from wolfstream.service.engine.phase import Phase
-from wolfstream.service.engine.warm_up import WarmUp
-from wolfstream.service.errors import NotReady
+from wolfstream.service.errors import ModelBroken, NotReady
 from wolfstream.service.model.live import Model
+from wolfstream.service.native.warm_up import WarmUp
 from wolfstream.service.spec.model import ModelSpec
 from wolfstream.solver.prepare.named_rows import Rows, n_entries, n_rows, rows_between
 from wolfstream.solver.prepare.row_form import AnotherKind, RowForm
 from wolfstream.solver.prepare.schema import SETTLING, Misfit
 
-# Values that are read in some milliseconds, so that another thread is not worth its while.
+
+class Phase:
+    """The phase of one server. One thread at a time changes it; any thread may read it.
+
+    Attributes:
+        text: "ready", or the reason why the server is not.
+        accepting: whether requests are accepted: all models are recovered, and the server is not
+            ending.
+        ready: whether they are handled at once, because what they run is compiled as well.
+        failed: whether the writer has failed: predictions go on, but nothing is learned.
+    """
+
+    def __init__(self) -> None:
+        self.text = "starting"
+        self.accepting = False
+        self.ready = False
+        self.failed = False
+        self._ended = False  # `text` is final
+
+    def report(self, text: str) -> None:
+        """Set the text, unless the server is ending."""
+        if not self._ended:
+            self.text = text
+
+    def accept(self) -> None:
+        """Accept requests, which may have to wait for `open`; do nothing after `end`."""
+        self.accepting = not self._ended
+
+    def open(self) -> None:
+        """Handle requests at once from now on; do nothing after `end`."""
+        if not self._ended:
+            self.text, self.accepting, self.ready = "ready", True, True
+
+    def end(self, text: str) -> None:
+        """Accept no more requests. The first reason stays."""
+        self.accepting = self.ready = self.failed = False
+        if not self._ended:
+            self.text, self._ended = text, True
+
+    def fail(self, text: str) -> None:
+        """Stop learning, but keep answering predictions until the end."""
+        if not self._ended:
+            self.accepting, self.ready, self.failed, self.text = False, False, True, text
+
+    @property
+    def recovering(self) -> bool:
+        """Whether models are being recovered, after which requests will be accepted."""
+        return not (self.accepting or self.failed or self._ended)
+
+    def check(self) -> None:
+        """Raise NotReady unless requests are accepted."""
+        if not self.accepting:
+            raise NotReady(f"the server is {self.text}")
+
+    def check_usable(self, model: Model) -> None:
+        """Raise NotReady unless requests are accepted, ModelBroken if the model cannot learn."""
+        self.check()
+        if model.broken:
+            raise ModelBroken(f"model {model.name!r}: {model.broken}")
+
+    def check_readable(self) -> None:
+        """Raise NotReady unless predictions are answered."""
+        if not self.failed:
+            self.check()
+
+
+# So many values are read in some milliseconds, for which another thread is not worth its while.
 _INLINE_ENTRIES = 1 << 10
 
 
@@ -33,7 +101,7 @@ class Readiness:
         self._phase = phase
         self._warm_up = warm_up
         self.leaving = False
-        # Set once it is decided whether the server becomes ready: it is, or it ends.
+        # Set once the server is ready, or ends without having been.
         self._decided = asyncio.Event()
 
     @property
@@ -75,7 +143,7 @@ class Readiness:
         """
         if self.complete:
             return
-        await self.compiled_for(model.spec, await become_sparse(model, rows), seconds)
+        await self.compiled_for(model.spec, await will_be_sparse(model, rows), seconds)
 
     async def compiled_for(
         self, spec: ModelSpec, sparse: bool, seconds: float | None = None
@@ -97,7 +165,7 @@ class Readiness:
         self._phase.check_readable()
 
 
-async def become_sparse(model: Model, rows: Rows | None) -> bool:
+async def will_be_sparse(model: Model, rows: Rows | None) -> bool:
     """Return whether heads will get rows as sparse ones, as far as can be known in advance.
 
     Args:
@@ -107,13 +175,15 @@ async def become_sparse(model: Model, rows: Rows | None) -> bool:
     form = model.published.rows.form
     if rows is None or isinstance(rows, np.ndarray) or form.sparse or form.settled:
         return form.sparse
-    first = rows_between(rows, 0, min(n_rows(rows), SETTLING))  # no later one can decide it
-    if n_entries(first) <= _INLINE_ENTRIES:
-        return _is_sparse_after(form, first)
-    return await asyncio.to_thread(_is_sparse_after, form, first)
+    # The form is settled, and so cannot change any more, by this many rows at most.
+    first_rows = rows_between(rows, 0, min(n_rows(rows), SETTLING))
+    if n_entries(first_rows) <= _INLINE_ENTRIES:
+        return _is_sparse_after(form, first_rows)
+    return await asyncio.to_thread(_is_sparse_after, form, first_rows)
 
 
 def _is_sparse_after(form: RowForm, rows: Rows) -> bool:
+    """Return whether rows are sparse once a model of this form has learned these."""
     try:
         return form.after(rows).sparse
     except (Misfit, AnotherKind):  # the rows will be refused

@@ -16,7 +16,6 @@ from collections.abc import Awaitable, Callable
 from concurrent.futures import ThreadPoolExecutor
 from typing import Any, Literal
 
-from wolfstream.service.engine.broken import mark_broken
 from wolfstream.service.engine.commits import Commits
 from wolfstream.service.engine.writer_role import Products
 from wolfstream.service.errors import JobsFull, RefitFailed, RefitStopped, Refusal, UnknownJob
@@ -24,6 +23,7 @@ from wolfstream.service.heads.fit import Fit, Progress, Window, fit_from_record,
 from wolfstream.service.heads.kinds import fit_window
 from wolfstream.service.model.learner import Learner
 from wolfstream.service.model.live import Model
+from wolfstream.service.recovery.broken import mark_broken
 from wolfstream.service.storage.entries import Entry
 
 logger = logging.getLogger(__name__)

@@ -15,13 +15,13 @@ from weakref import WeakKeyDictionary
 from wolfstream.service.diagnostics.metrics import Metrics
 from wolfstream.service.engine.commits import Commits
 from wolfstream.service.engine.followed_log import needed_by_challengers
-from wolfstream.service.engine.idempotency_keys import IdempotencyKeys
+from wolfstream.service.engine.idempotency import IdempotencyKeys
 from wolfstream.service.engine.live_models import LiveModels
-from wolfstream.service.engine.origin import present_origin
 from wolfstream.service.engine.writer_role import Products, WriterRole
 from wolfstream.service.errors import SnapshotFailed, StorageFailed
 from wolfstream.service.model.learner import Learner
 from wolfstream.service.model.live import Model
+from wolfstream.service.recovery.replay import present_origin
 from wolfstream.service.storage.entries import Entry
 from wolfstream.service.storage.interfaces import Storage
 from wolfstream.service.storage.snapshot_format import State
@@ -228,7 +228,7 @@ class SnapshotSchedule:
             return
         learner.go_on_from(checkpoint)
         plain, arrays = checkpoint.plain, checkpoint.arrays
-        # The name is read only if the journal is lost; see `engine.salvage`.
+        # The name is read only if the journal is lost; see `recovery.salvage`.
         state = State({**plain, "model": model.name, "made": dict(present_origin())}, arrays)
         left = 0 if learner.pending is None else learner.pending.left
         self._took[model] = time.monotonic() - began

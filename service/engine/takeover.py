@@ -13,16 +13,16 @@ import logging
 from itertools import chain
 from typing import NamedTuple
 
-from wolfstream.service.engine.recovery import (
+from wolfstream.service.errors import NotLeader, NotReady, StartupError, StorageFailed
+from wolfstream.service.model.learner import Learner
+from wolfstream.service.model.live import Model
+from wolfstream.service.recovery.model_recovery import (
     bring_back,
     check_complete,
     stop_faulty,
     warn_of_other_numerics,
 )
-from wolfstream.service.engine.replay import replay, unshared
-from wolfstream.service.errors import NotLeader, NotReady, StartupError, StorageFailed
-from wolfstream.service.model.learner import Learner
-from wolfstream.service.model.live import Model
+from wolfstream.service.recovery.replay import replay, unshared
 from wolfstream.service.spec.stored import read_stored_spec
 from wolfstream.service.storage.entries import CatalogueEntry, Entry, KeyedRequest, next_term
 from wolfstream.service.storage.interfaces import LogDeleted, Storage

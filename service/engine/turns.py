@@ -18,17 +18,9 @@ from typing import Any
 from weakref import WeakKeyDictionary
 
 from wolfstream.service.diagnostics.metrics import Metrics
-from wolfstream.service.engine.absorb import (
-    Results,
-    absorb_block,
-    absorb_part,
-    concatenate,
-    joined_answer,
-)
 from wolfstream.service.engine.admission import count_rejected
 from wolfstream.service.engine.blocks import AdmittedRequest, seconds_per_sample
-from wolfstream.service.engine.broken import learned_elsewhere, mark_broken, not_yet_learned
-from wolfstream.service.engine.duplicates import Duplicates
+from wolfstream.service.engine.idempotency import Duplicates
 from wolfstream.service.engine.late_labels import count_unlearned
 from wolfstream.service.engine.live_models import LiveModels
 from wolfstream.service.engine.queue_items import (
@@ -41,6 +33,14 @@ from wolfstream.service.engine.queue_items import (
 from wolfstream.service.engine.writer_role import WriterRole
 from wolfstream.service.errors import ModelBroken, NotYetLearned
 from wolfstream.service.model.live import Model
+from wolfstream.service.recovery.absorb import (
+    Results,
+    absorb_block,
+    absorb_part,
+    concatenate,
+    joined_answer,
+)
+from wolfstream.service.recovery.broken import learned_elsewhere, mark_broken, not_yet_learned
 
 # A turn that is expected to take longer is long.
 SHORT_SECONDS = 0.05

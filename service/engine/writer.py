@@ -21,10 +21,9 @@ from wolfstream.service.engine.challengers import Challengers
 from wolfstream.service.engine.commits import Commits
 from wolfstream.service.engine.group_learning import Acknowledge, GroupLearning
 from wolfstream.service.engine.history import History
-from wolfstream.service.engine.idempotency_keys import IdempotencyKeys
+from wolfstream.service.engine.idempotency import IdempotencyKeys
 from wolfstream.service.engine.leading import Leadership, RunInOrder
 from wolfstream.service.engine.live_models import PROGRESS_SECONDS, LiveModels
-from wolfstream.service.engine.model_files import LoadedModel
 from wolfstream.service.engine.new_models import NewModels
 from wolfstream.service.engine.promotion import Promotion
 from wolfstream.service.engine.queue_items import GroupRequest, Item, Order, Reply, Waiter
@@ -32,14 +31,14 @@ from wolfstream.service.engine.recovery_order import MemoryLeft, Recovery, Room
 from wolfstream.service.engine.refits import serve_fit
 from wolfstream.service.engine.snapshot_schedule import SnapshotSchedule
 from wolfstream.service.engine.turns import SHORT_SECONDS
-from wolfstream.service.engine.uploads import filled
 from wolfstream.service.engine.writer_role import WriterRole
 from wolfstream.service.errors import AnotherState, InDoubt, NotReady, Refusal
 from wolfstream.service.heads.fit import Fit, Window
 from wolfstream.service.model.live import Model
 from wolfstream.service.model.memory import ModelMemory
-from wolfstream.service.native.allocator import give_back_memory
-from wolfstream.service.native.threads import Threads
+from wolfstream.service.native.process import Threads, give_back_memory
+from wolfstream.service.recovery.model_files import LoadedModel
+from wolfstream.service.recovery.uploads import filled
 from wolfstream.service.settings import Settings
 from wolfstream.service.storage.interfaces import Storage
 from wolfstream.service.storage.snapshot_format import State
@@ -278,9 +277,9 @@ class Writer:
         return self._learning.busy
 
     @property
-    def most_bytes(self) -> int | None:
+    def max_request_bytes(self) -> int | None:
         """The bytes of the largest request that may begin; None if any may."""
-        return self._learning.most_bytes
+        return self._learning.max_request_bytes
 
     @property
     def can_go_on(self) -> bool:

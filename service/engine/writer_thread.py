@@ -11,10 +11,10 @@ from collections.abc import Callable, Mapping
 from pathlib import Path
 
 from wolfstream.service.engine.group_queue import GroupQueue
-from wolfstream.service.engine.phase import Phase
 from wolfstream.service.engine.queue_items import Item, Waiter
-from wolfstream.service.engine.warm_up import WarmUp
+from wolfstream.service.engine.readiness import Phase
 from wolfstream.service.engine.writer import Writer
+from wolfstream.service.native.warm_up import WarmUp
 
 logger = logging.getLogger(__name__)
 
@@ -129,7 +129,7 @@ class WriterThread:
             if self._ended.is_set():
                 return True
             writer = self._writer
-            group = self._queue.take(writer.busy, writer.may_begin_order, writer.most_bytes)
+            group = self._queue.take(writer.busy, writer.may_begin_order, writer.max_request_bytes)
             try:
                 if group:
                     self._writer.begin(group, _STEP_SECONDS)

@@ -23,7 +23,7 @@ class TableRows(NamedTuple):
         names: the names of the features.
         X: (n, d) float64, NaN for a missing number; lists if the values are not all numbers.
         labels, weights, ids: one for each row; None if the table has none.
-        unnamed: numbers, from 1, of columns that are left out because they have no given name.
+        unnamed: numbers, from 1, of columns that are left out because nobody named them.
     """
 
     names: list[str]
@@ -44,29 +44,30 @@ def rows_of_columns(table: Columns, roles: Roles, labelled: bool | None) -> Tabl
 
     Raises DataFileError.
     """
-    places = find_roles(table.names, roles, labelled)
+    role_places = find_roles(table.names, roles, labelled)
     nameless = {i for i, name in enumerate(table.names) if not name or _INDEX.fullmatch(name)}
-    features = [i for i in range(len(table.names)) if i not in nameless and i not in places]
+    features = [i for i in range(len(table.names)) if i not in nameless and i not in role_places]
     if not features:
         raise DataFileError("there is no column besides the label, and at least one is needed")
 
-    def beside(place: int | None) -> list[Any] | None:
+    def column_at(place: int | None) -> list[Any] | None:
         return None if place is None else _listed(table.columns[place])
 
     labels = None
-    if labelled is not False and places.label is not None:
-        labels = _labels(table.columns[places.label])
+    if labelled is not False and role_places.label is not None:
+        labels = _labels(table.columns[role_places.label])
     return TableRows(
         [table.names[i] for i in features],
         _matrix([table.columns[i] for i in features], table.rows),
         labels,
-        beside(places.weight),
-        whole_ids(beside(places.id)),
-        sorted(i + 1 for i in nameless.difference(places)),
+        column_at(role_places.weight),
+        whole_ids(column_at(role_places.id)),
+        sorted(i + 1 for i in nameless.difference(role_places)),
     )
 
 
 def _matrix(columns: list[Any], rows: int) -> Float64Array | list[list[Any]]:
+    """Return columns as rows: (rows, columns), or lists if the values are not all numbers."""
     if all(isinstance(column, np.ndarray) for column in columns) or not rows:
         return np.column_stack([np.asarray(column, np.float64) for column in columns])
     return [list(row) for row in zip(*map(_listed, columns), strict=True)]
@@ -80,15 +81,16 @@ def whole_ids(ids: list[Any] | None) -> list[Any] | None:
 
 
 def _listed(column: Any) -> list[Any]:
+    """Return a column's values as a list of Python's own types."""
     return list(column.tolist() if isinstance(column, np.ndarray) else column)
 
 
 def _labels(column: Any) -> list[Label]:
     """Return labels, as integers if all are whole floats: a data frame may have converted them."""
-    labels = _listed(column)
+    labels: list[Label] = _listed(column)
     missing = next((i for i, y in enumerate(labels, 1) if y is None or y != y), None)
     if missing is not None:
         raise DataFileError(f"the label of row {missing:,} is missing: {MISSING_LABEL}")
     if all(type(y) is float and y.is_integer() and abs(y) <= 2**53 for y in labels):
         return list(map(int, labels))
-    return list(labels)
+    return labels

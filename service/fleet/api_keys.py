@@ -1,7 +1,8 @@
-"""The API keys of a fleet, in a single entry of a bucket; each change replaces the entry."""
+"""The API keys of a fleet, in a single entry of a JetStream bucket; each change replaces it."""
 
 import asyncio
 import contextlib
+import logging
 from collections.abc import Iterator
 from typing import TypeAlias
 
@@ -21,14 +22,22 @@ from wolfstream.service.fleet.bucket_watch import (
 from wolfstream.service.fleet.connection import NatsConnection, NatsRefusal, NatsTimeout
 from wolfstream.service.fleet.streams import KEYS_BUCKET
 
+logger = logging.getLogger(__name__)
+
 _KEYS = TypeAdapter(list[Key])
+# The key of the entry.
 _ENTRY = "keys"
+# How long to wait for one answer.
 _SECONDS = 10.0
 # After so long without a change, the keys are read again: so a revoked key stops working within a
 # second, even if the watch was lost with its server.
 _SILENT_SECONDS = 0.4
 # (revision of the entry, keys); (None, None) for a bucket without keys.
 _Revision: TypeAlias = tuple[int | None, list[Key] | None]
+
+
+class _DamagedKeys(KeysError):
+    """The entry does not hold keys."""
 
 
 class FleetKeys:
@@ -38,7 +47,8 @@ class FleetKeys:
         """Read the keys of the connection's fleet. Raises KeysError."""
         self._nats = connection
         self.name = f"the fleet at {connection.servers}"
-        self._current: _Revision = None, None
+        self._current: _Revision = None, None  # as last read
+        self._logged_damage = ""  # the last one, to log each only once
         try:
             self._bucket: KeyValue = connection.run(
                 open_bucket(connection, KEYS_BUCKET), 2 * RETRY_SECONDS
@@ -84,7 +94,7 @@ class FleetKeys:
         try:
             return _KEYS.validate_json(content)
         except ValidationError as error:
-            raise KeysError(
+            raise _DamagedKeys(
                 f"the keys of {self.name} are damaged: {error.errors()[0]['msg']}; delete the "
                 f"entry {_ENTRY!r} of the bucket {KEYS_BUCKET} and add the keys again"
             ) from None
@@ -97,18 +107,31 @@ class FleetKeys:
         asyncio.run_coroutine_threadsafe(work, self._nats.loop)
 
     def _take(self, entry: KeyValue.Entry) -> None:
+        """Apply a change of the entry, unless it was read already."""
         if (entry.revision or 0) > (self._current[0] or 0):
-            with contextlib.suppress(KeysError):
+            try:
                 self._current = self._keys_in(entry)
+            except _DamagedKeys as error:
+                self._log_damage(error)
 
     async def _refresh_if_possible(self) -> bool:
         """Read the keys again if they can be read; return whether they have changed."""
-        before, latest = self._current[0], self._current
-        with contextlib.suppress(KeysError):
+        before = self._current[0]
+        try:
             latest = await self._fetch()
+        except _DamagedKeys as error:
+            self._log_damage(error)
+            return False
+        except KeysError:  # no server answers
+            return False
         if latest[0] is None or latest[0] > (before or 0):  # otherwise a copy lags
             self._current = latest
         return self._current[0] != before
+
+    def _log_damage(self, error: _DamagedKeys) -> None:
+        if str(error) != self._logged_damage:
+            self._logged_damage = str(error)
+            logger.error("keys not applied, the previous ones stay in force: error=%s", error)
 
     def read(self) -> list[Key] | None:
         """Return all keys as last read; None if there is no entry."""

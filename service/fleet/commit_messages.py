@@ -12,7 +12,7 @@ from typing import Any, NamedTuple
 import msgpack
 
 from wolfstream.service.storage.entries import Entry, KeyedRequest, Rollback
-from wolfstream.service.storage.seals import BrokenSeal, seal, unseal
+from wolfstream.service.storage.sqlite_rows import BrokenSeal, seal, unseal
 
 # The first field of each message. A reader refuses formats that it does not know.
 FORMAT = 1

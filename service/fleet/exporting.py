@@ -23,7 +23,7 @@ from wolfstream.service.fleet.importing import MovedModel, MoveError
 from wolfstream.service.fleet.jetstream_log import JetStreamLog
 from wolfstream.service.fleet.log_index import ENTRIES, WITH_SAMPLES, IndexedKey
 from wolfstream.service.fleet.opening import Fleet
-from wolfstream.service.storage.backup import finish
+from wolfstream.service.storage.backup import Reach, check_empty, finish, model_reaches
 from wolfstream.service.storage.data_directory import (
     high_water_path,
     journal_path,
@@ -34,7 +34,6 @@ from wolfstream.service.storage.data_directory import (
 from wolfstream.service.storage.entries import CatalogueEntry, Rollback, now
 from wolfstream.service.storage.high_water import HighWater
 from wolfstream.service.storage.log import LogGap
-from wolfstream.service.storage.reach import Reach, check_empty, model_reaches
 from wolfstream.service.storage.snapshot_files import SnapshotFiles
 from wolfstream.service.storage.snapshot_format import DamagedSnapshot
 from wolfstream.service.storage.sqlite_catalogue import SqliteCatalogue

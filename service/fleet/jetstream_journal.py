@@ -12,11 +12,11 @@ from wolfstream.service.fleet.connection import NatsConnection
 from wolfstream.service.fleet.jetstream_log import RETRY_SECONDS, JetStreamLog
 from wolfstream.service.fleet.jetstream_term import JetStreamTerm, part_rows
 from wolfstream.service.fleet.planned_commits import PlannedCommit, store
+from wolfstream.service.storage.crash_marks import ReplayMarks
 from wolfstream.service.storage.entries import Rollback, now
 from wolfstream.service.storage.high_water import HighWater
 from wolfstream.service.storage.interfaces import Unfinished
 from wolfstream.service.storage.log import LogGap
-from wolfstream.service.storage.replay_marks import ReplayMarks
 from wolfstream.service.storage.term import Part, Term
 
 

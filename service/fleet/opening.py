@@ -20,17 +20,16 @@ from wolfstream.service.fleet.bucket_watch import (
     EntryTaken,
     create_entry,
 )
-from wolfstream.service.fleet.connecting import connected_client
+from wolfstream.service.fleet.connecting import NOBODY, Login, connected_client
 from wolfstream.service.fleet.connection import NatsConnection, NatsRefusal, NatsTimeout
 from wolfstream.service.fleet.jetstream_catalogue import JetStreamCatalogue
 from wolfstream.service.fleet.jetstream_journal import JetStreamJournal
 from wolfstream.service.fleet.jetstream_snapshots import JetStreamSnapshots
-from wolfstream.service.fleet.login import NOBODY, Login
 from wolfstream.service.fleet.streams import KEYS_BUCKET, MODELS_BUCKET, make_bucket, make_streams
+from wolfstream.service.storage.crash_marks import ReplayMarks
 from wolfstream.service.storage.data_directory import high_water_path, replays_path
 from wolfstream.service.storage.high_water import HighWater
 from wolfstream.service.storage.interfaces import Storage
-from wolfstream.service.storage.replay_marks import ReplayMarks
 from wolfstream.service.storage.replica_directory import assign_to_fleet
 
 _IDENTITY_KEY = "fleet"

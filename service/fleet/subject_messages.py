@@ -11,7 +11,7 @@ from wolfstream.service.fleet.connection import (
     NatsTimeout,
     StreamMessage,
 )
-from wolfstream.service.storage.seals import BrokenSeal
+from wolfstream.service.storage.sqlite_rows import BrokenSeal
 
 # How long a read is retried.
 _READ_SECONDS = 10.0

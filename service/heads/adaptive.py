@@ -9,22 +9,24 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from wolfstream.service.heads.classification import ClassificationHead
-from wolfstream.service.heads.cost import (
+from wolfstream.service.heads.classification import ClassificationHead, ClassificationView
+from wolfstream.service.heads.exercises import exercise, rows_to_learn
+from wolfstream.service.heads.kind import Kind, TrainingChoice
+from wolfstream.service.heads.new_head import by_task, new_head
+from wolfstream.service.heads.online_learner import (
     COST_OF_CROSSED,
     COST_OF_DECISION,
     COST_OF_FUNCTION,
     COST_OF_ROW,
+    Batch,
+    WithoutMembers,
+    new_class_bytes,
 )
-from wolfstream.service.heads.kind import Kind, TrainingChoice, exercise, rows_to_learn
-from wolfstream.service.heads.new_head import by_task, new_head
-from wolfstream.service.heads.online_learner import Batch, WithoutMembers, new_class_bytes
-from wolfstream.service.heads.protocol import Head
-from wolfstream.service.heads.regression import RegressionHead
+from wolfstream.service.heads.protocol import Head, HeadView
+from wolfstream.service.heads.regression import RegressionHead, RegressionView
 from wolfstream.service.heads.saved_arrays import SavedHead, WrongArrays
-from wolfstream.service.heads.saved_bank import BANK_NUMBERS, check_bank
+from wolfstream.service.heads.saved_bank import BANK_NUMBERS, PAST_NUMBERS, check_bank, check_past
 from wolfstream.service.heads.saved_calibration import CALIBRATION_NUMBERS
-from wolfstream.service.heads.saved_past import PAST_NUMBERS, check_past
 from wolfstream.service.heads.saved_trees import PREFIX, TREE_NUMBERS, check_trees
 from wolfstream.service.samples.tasks import TASKS
 from wolfstream.service.spec.heads import HeadName
@@ -42,6 +44,7 @@ from wolfstream.solver.rows.head_rows import RawRows
 from wolfstream.solver.rows.matrix import Matrix
 from wolfstream.solver.stream.bank import Bank, BankLearner, BankLearnerView
 from wolfstream.solver.stream.label_past import PREFIX as PAST
+from wolfstream.solver.stream.label_past import PastView
 from wolfstream.solver.stream.model import StreamModel
 from wolfstream.solver.stream.tree_schedule import FIRST
 from wolfstream.solver.stream.votes import Answer, HeadInputs, Hints
@@ -126,13 +129,14 @@ class AdaptiveLearner(WithoutMembers, BankLearner):
     def growth(self, batch: Batch) -> int:
         """Return an upper bound on the bytes that learning a batch adds.
 
-        A bank allocates its memory with the first sample and with new classes; only the rows of
-        trees grow with samples.
+        A bank allocates most of its memory with the first samples and with new classes; the
+        weights of new texts and the rows of trees grow with samples.
         """
         bank, n_classes = self.current, 0
         if bank is not None and not batch.changing:
             new = batch.new_classes
             grown = new_class_bytes(self.nbytes, bank.learners.targets, new) if new else 0
+            grown += bank.learners.growth(bank.samples, batch.rows)
             return grown + (0 if self.trees is None else self.trees.growth(batch.rows))
         if isinstance(bank, AdaptiveClassifier):
             n_classes = bank.n_classes
@@ -284,3 +288,11 @@ KIND = Kind(
     check_saved=_check_saved,
     numbers=(*BANK_NUMBERS, *TREE_NUMBERS, *PAST_NUMBERS, *CALIBRATION_NUMBERS),
 )
+
+
+def past_of(view: HeadView | None) -> PastView | None:
+    """Return the view that adds earlier labels to a head's predictions; None if it uses none."""
+    if not isinstance(view, ClassificationView | RegressionView):
+        return None
+    bank = view.learner.model if isinstance(view.learner, BankView) else None
+    return None if bank is None else bank.past

@@ -7,24 +7,30 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from wolfstream.service.heads.classification import ClassificationHead
-from wolfstream.service.heads.cost import (
+from wolfstream.service.heads.exercises import exercise
+from wolfstream.service.heads.kernel import check_norms
+from wolfstream.service.heads.kind import Kind, TrainingChoice
+from wolfstream.service.heads.new_head import new_head
+from wolfstream.service.heads.online_learner import (
     COST_OF_DECISION,
     COST_OF_FUNCTION,
     COST_OF_ROW,
-    cost_of_products,
-)
-from wolfstream.service.heads.kernel import check_norms
-from wolfstream.service.heads.kind import Kind, TrainingChoice, exercise
-from wolfstream.service.heads.new_head import new_head
-from wolfstream.service.heads.online_learner import (
     Batch,
     HeadLearner,
     WithoutMembers,
+    cost_of_products,
     new_class_bytes,
 )
 from wolfstream.service.heads.regression import RegressionHead
 from wolfstream.service.heads.saved_arrays import (
+    ANY,
+    COUNT,
+    FROM_ZERO,
+    POSITIVE,
+    SUM,
+    WIDTH,
     Arrays,
+    Bounds,
     SavedHead,
     check_counts,
     check_floats,
@@ -33,15 +39,6 @@ from wolfstream.service.heads.saved_arrays import (
     n_saved_rows,
     require,
     shape_of,
-)
-from wolfstream.service.heads.saved_numbers import (
-    ANY,
-    COUNT,
-    FROM_ZERO,
-    POSITIVE,
-    SUM,
-    WIDTH,
-    Bounds,
 )
 from wolfstream.service.heads.saved_rows import check_rows
 from wolfstream.service.spec.model import ModelSpec
@@ -54,8 +51,8 @@ from wolfstream.solver.asset.learner import Asset
 from wolfstream.solver.asset.nystrom import NystromMap
 from wolfstream.solver.asset.view import AssetView
 from wolfstream.solver.kernels.functions import Kernel
+from wolfstream.solver.labels import Label, key_of
 from wolfstream.solver.rows.matrix import Matrix, n_rows
-from wolfstream.solver.stream.labels import Label, key_of
 from wolfstream.solver.stream.paper_learners import AssetLearnerView, new_asset
 from wolfstream.solver.stream.parameters import AssetParameters
 from wolfstream.solver.stream.votes import Answer

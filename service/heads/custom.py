@@ -18,11 +18,10 @@ from numpy.typing import NDArray
 
 from wolfstream.service.errors import Invalid, ServerFailed, visible
 from wolfstream.service.heads.classification import ClassificationHead
-from wolfstream.service.heads.cost import COST_OF_ROW
 from wolfstream.service.heads.entry_points import CustomLearner, learner_class
 from wolfstream.service.heads.kind import Kind
 from wolfstream.service.heads.new_head import new_head
-from wolfstream.service.heads.online_learner import Batch, WithoutMembers
+from wolfstream.service.heads.online_learner import COST_OF_ROW, Batch, WithoutMembers
 from wolfstream.service.heads.regression import RegressionHead
 from wolfstream.service.heads.saved_arrays import SavedHead, WrongArrays
 from wolfstream.service.samples.labels import Label

@@ -2,22 +2,20 @@
 
 from collections.abc import Mapping
 from dataclasses import dataclass
+from math import isfinite
 from typing import Any, Generic, Self, TypeVar
 
+import numpy as np
 from numpy.typing import NDArray
 from typing_extensions import override
 
-from wolfstream.service.heads.calibration import (
-    calibration_arrays,
-    deviations,
-    interval_of,
-    with_calibration,
-)
+from wolfstream.service.errors import Untrained
 from wolfstream.service.heads.changes import Change
-from wolfstream.service.heads.hits import Hits
+from wolfstream.service.heads.class_scores import Hits
 from wolfstream.service.heads.online_learner import Batch, DescribedView, OnlineLearner
 from wolfstream.service.heads.protocol import HeadView
-from wolfstream.service.heads.value_errors import Errors
+from wolfstream.service.heads.saved_calibration import calibration_arrays, with_calibration
+from wolfstream.service.heads.value_scores import Errors
 from wolfstream.solver.arrays import Float64Array
 from wolfstream.solver.calibration.values import ValueConfidence
 from wolfstream.solver.stream.class_head import ClassHead, ClassHeadView
@@ -28,6 +26,11 @@ from wolfstream.solver.stream.votes import NO_INPUTS, HeadAnswer, HeadInputs
 L = TypeVar("L", bound=OnlineLearner)
 H = TypeVar("H", bound=ClassHead[Any] | ValueHead[Any])
 S = TypeVar("S", bound=Hits | Errors)
+
+NOT_JUDGED = (
+    "the head has learned no sample that it had predicted before, so its certainty is unknown: "
+    "teach it more samples"
+)
 
 
 class JudgedView(HeadView):
@@ -68,6 +71,31 @@ class ValueView(JudgedView):
     @override
     def covering(self, head_answer: HeadAnswer, confidence: float) -> dict[str, Any]:
         return interval_of(self.confidence, head_answer, confidence)
+
+
+def deviations(past_errors: ValueConfidence, head_answer: HeadAnswer) -> dict[str, Any]:
+    """Return `standard_deviation`: the head's own or, without one, that of its last errors.
+
+    Raises Untrained if there are no errors yet.
+    """
+    deviation = head_answer.deviation
+    if deviation is None:
+        if not past_errors.samples:
+            raise Untrained(NOT_JUDGED)
+        deviation = np.full(len(head_answer.prediction), past_errors.deviation)
+    return {"standard_deviation": deviation.tolist()}
+
+
+def interval_of(
+    past_errors: ValueConfidence, head_answer: HeadAnswer, confidence: float
+) -> dict[str, Any]:
+    """Return `prediction_interval`: two ends for each row; None until enough targets have come."""
+    half = past_errors.half_width(confidence)
+    ends = [
+        [value - half, value + half] if isfinite(half) else [None, None]
+        for value in head_answer.prediction.tolist()
+    ]
+    return {"prediction_interval": ends}
 
 
 @dataclass(frozen=True, eq=False)

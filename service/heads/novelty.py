@@ -11,23 +11,21 @@ from typing import Any, Self
 import numpy as np
 from numpy.typing import NDArray
 
-from wolfstream.service.heads.answers import Answers
-from wolfstream.service.heads.certificate import NO_CERTIFICATE
-from wolfstream.service.heads.cost import cost_of_expansion
+from wolfstream.service.heads.exercises import rows_of_kind
 from wolfstream.service.heads.kernel import check_norms, kernel_limit
-from wolfstream.service.heads.kind import Kind, TrainingChoice, rows_of_kind
-from wolfstream.service.heads.online_learner import Batch
-from wolfstream.service.heads.protocol import Head, HeadView
+from wolfstream.service.heads.kind import Kind, TrainingChoice
+from wolfstream.service.heads.online_learner import Batch, cost_of_expansion
+from wolfstream.service.heads.protocol import Answers, Head, HeadView
 from wolfstream.service.heads.saved_set import SET_NUMBERS, check_set
-from wolfstream.service.heads.set_view import set_stats
+from wolfstream.service.heads.set_view import NO_CERTIFICATE, set_stats
 from wolfstream.service.samples.tasks import Targets
 from wolfstream.service.samples.validation import Samples
 from wolfstream.service.spec.model import ModelSpec
 from wolfstream.service.spec.novelty import NoveltySpec
 from wolfstream.solver.kernels.functions import Kernel
+from wolfstream.solver.labels import LabelKey
 from wolfstream.solver.rows.matrix import Matrix, n_rows, take_rows
 from wolfstream.solver.rows.sample_weights import Weights
-from wolfstream.solver.stream.labels import LabelKey
 from wolfstream.solver.stream.novelty_learner import NoveltyLearner
 from wolfstream.solver.stream.value_head import Values
 from wolfstream.solver.stream.votes import NO_INPUTS, HeadAnswer, HeadInputs

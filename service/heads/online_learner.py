@@ -1,4 +1,4 @@
-"""Interfaces of the online learner in a head, and of its view; facts about what it will learn."""
+"""Interfaces of the online learner in a head, and of its view; what both cost."""
 
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any, NamedTuple, Protocol, TypeAlias, TypeVar
@@ -19,7 +19,7 @@ from wolfstream.solver.arrays import Float64Array
 from wolfstream.solver.kernels.bandwidth import Learner
 from wolfstream.solver.kernels.functions import Kernel
 from wolfstream.solver.prepare.named_rows import NamedRows, Rows
-from wolfstream.solver.rows.matrix import Matrix
+from wolfstream.solver.rows.matrix import Matrix, SparseRows, n_nonzeros, n_rows
 from wolfstream.solver.rows.sample_weights import Weights
 from wolfstream.solver.stream.class_head import LearnerView
 from wolfstream.solver.stream.kernel_learner import Horizon, KernelLearner
@@ -235,3 +235,24 @@ class WithoutMembers:
     def standing(self) -> dict[str, Any]:
         """Return {}: there is no objective over all samples so far."""
         return {}
+
+
+COST_OF_ROW = 1000
+COST_OF_DECISION = 400  # of a row, including its text in the response
+COST_OF_FUNCTION = 50  # a cosine or an exponential
+COST_OF_CROSSED = 4000  # looking up the weights of a text, a code or a pair of them
+_COST_OF_LOOKUP = 30  # finding a number of a sparse row
+
+
+def cost_of_expansion(stored: Matrix, rows: int, entries: int) -> int:
+    """Return the multiplications of a kernel expansion over stored rows; see `HeadView.cost`."""
+    return rows * COST_OF_ROW + cost_of_products(stored, rows, entries)
+
+
+def cost_of_products(stored: Matrix, rows: int, entries: int) -> int:
+    """Return the multiplications of all products of rows with stored rows."""
+    if isinstance(stored, SparseRows):
+        # Each stored number is looked up once, and multiplied with each row at most once.
+        lookups = _COST_OF_LOOKUP * n_nonzeros(stored)
+        return lookups + rows * (n_rows(stored) + n_nonzeros(stored))
+    return entries * n_rows(stored)

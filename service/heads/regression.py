@@ -9,19 +9,23 @@ from numpy.typing import NDArray
 from typing_extensions import override
 
 from wolfstream.service.errors import ServerFailed, Untrained
-from wolfstream.service.heads.answers import Answers, Predictions
-from wolfstream.service.heads.calibration import interval_of
-from wolfstream.service.heads.learner_head import LearnerHead, LearnerHeadView, ValueView
+from wolfstream.service.heads.learner_head import (
+    LearnerHead,
+    LearnerHeadView,
+    ValueView,
+    interval_of,
+)
 from wolfstream.service.heads.online_learner import OnlineLearner, Relearn
-from wolfstream.service.heads.value_errors import Errors
+from wolfstream.service.heads.protocol import Answers, Predictions
+from wolfstream.service.heads.value_scores import Errors
 from wolfstream.service.samples.numbers import LARGEST_TARGET
 from wolfstream.service.samples.validation import Samples
 from wolfstream.solver.arrays import Float64Array
 from wolfstream.solver.calibration.values import ValueCalibration, ValueConfidence
+from wolfstream.solver.labels import LabelKey
 from wolfstream.solver.rows.head_rows import HeadRows
 from wolfstream.solver.rows.matrix import Matrix, take_rows
 from wolfstream.solver.rows.sample_weights import Weights, weights_of
-from wolfstream.solver.stream.labels import LabelKey
 from wolfstream.solver.stream.value_head import ValueHead, ValueHeadView
 from wolfstream.solver.stream.votes import NO_INPUTS, HeadAnswer, HeadInputs
 

@@ -2,7 +2,8 @@
 
 The arrays of a bank depend on its spec. So a saved bank is compared with a new bank of the same
 spec: it must have the same arrays, of the same types and, except where samples extend them, shapes.
-Class codes and indices must be in range.
+Class codes and indices must be in range. The same holds for its arrays about earlier labels; its
+trees are checked in `saved_trees`.
 """
 
 import math
@@ -13,20 +14,27 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from wolfstream.service.heads.saved_arrays import Arrays, SavedHead, WrongArrays, check_names
-from wolfstream.service.heads.saved_numbers import (
+from wolfstream.service.heads.saved_arrays import (
     ANY,
     COUNT,
     FROM_ZERO,
     MAY_BE_MISSING,
+    PLACE,
     POSITIVE,
     SHARE,
+    Arrays,
     Bounds,
+    Numbers,
+    SavedHead,
+    WrongArrays,
+    check_names,
+    require,
 )
-from wolfstream.solver.adaptive.ridge import CHUNK
+from wolfstream.solver.adaptive.ridge import CHUNK, YOUNG
 from wolfstream.solver.adaptive.skewed_targets import FIRST, FirstSamples
 from wolfstream.solver.adaptive.target_scale import Units
 from wolfstream.solver.prepare.bends import is_bend
+from wolfstream.solver.stream.label_past import CALIBRATION, PREFIX, LabelPast
 
 # Arrays that samples extend -> the axis along which they do.
 _GROWING = {
@@ -126,7 +134,7 @@ def _check_numbers(arrays: Arrays, n_classes: int | None) -> None:
         raise WrongArrays("its array counts has no samples, but its bank has begun")
     if counts.min() < 0 or (n_classes is not None and counts[1] != n_classes):
         raise WrongArrays("its array counts does not have the number of classes")
-    _check_chunk(arrays, int(counts[0]) % CHUNK)
+    _check_chunk(arrays, int(counts[0]))
     if n_classes is None:
         _check_first(arrays, int(counts[0]))
     if not 0 <= arrays["losses_next"][0] <= len(arrays["losses_recent"]):
@@ -171,12 +179,13 @@ def _check_bayes(arrays: Arrays) -> None:
             raise WrongArrays("its array bayes_earlier_sums has weights below zero")
 
 
-def _check_chunk(arrays: Arrays, most: int) -> None:
+def _check_chunk(arrays: Arrays, samples: int) -> None:
     """Raise WrongArrays if more rows wait for the end of a chunk than the chunk has.
 
-    There may be fewer: after a merge, none wait.
+    There may be fewer: after a merge, none wait. The gains of the first samples wait for longer.
     """
     for pattern in _OF_CHUNKS:
+        most = samples if samples < YOUNG and pattern.startswith("ridge") else samples % CHUNK
         for name in filter(re.compile(pattern).fullmatch, arrays):
             if arrays[name].shape[_GROWING[pattern]] > most:
                 raise WrongArrays(f"its array {name} has more rows of a chunk than its samples")
@@ -184,3 +193,69 @@ def _check_chunk(arrays: Arrays, most: int) -> None:
 
 def _name_classes(codes: NDArray[Any], least: int, n_classes: int) -> bool:
     return bool(((codes >= least) & (codes < n_classes)).all())
+
+
+_CALIBRATION = f"{PREFIX}{CALIBRATION}"
+
+PAST_NUMBERS: Bounds = (
+    (r"past_losses_recent", MAY_BE_MISSING),
+    (r"past_losses_count", COUNT),
+    (r"past_recent", Numbers(0.0, 2.0**64)),
+    (r"past_last", PLACE),
+    (r"past_(table|share|stay|scale)", FROM_ZERO),
+    (r"past_combination_(curvature|labels)", POSITIVE),
+    (r"past_(combination|mixture)_(square|memory|error|step|counts)", FROM_ZERO),
+    (r"past_(combination|mixture)_(weight|noise)", SHARE),
+)
+
+
+def calibration_of_past(arrays: Arrays) -> Arrays:
+    """Return from a bank's arrays the calibration of predictions without earlier labels."""
+    return {
+        name.removeprefix(_CALIBRATION): array
+        for name, array in arrays.items()
+        if name.startswith(_CALIBRATION)
+    }
+
+
+def check_past(arrays: Arrays, n_classes: int | None) -> None:
+    """Raise WrongArrays unless the arrays about earlier labels fit each other.
+
+    The calibration among them is checked with the others, in `saved_calibration`.
+
+    Args:
+        arrays: the arrays about earlier labels.
+        n_classes: the number of known classes; None for regression.
+    """
+    past_arrays = {
+        name: array for name, array in arrays.items() if not name.startswith(_CALIBRATION)
+    }
+    class_count = f"{PREFIX}classes"
+    if (
+        class_count not in past_arrays
+        or past_arrays[class_count].shape != (1,)
+        or past_arrays[class_count].dtype.kind != "i"
+    ):
+        raise WrongArrays(f"its array {class_count} is missing, or has another type")
+    classes = int(past_arrays[class_count][0])
+    require(classes == (n_classes or 0), class_count, "does not have the number of classes")
+    new_past = LabelPast(regression=n_classes is None, always=False)
+    new_past.meet(classes)
+    new_arrays = {
+        name: array for name, array in new_past.state().items() if not name.startswith(_CALIBRATION)
+    }
+    check_names(past_arrays, new_arrays)
+    for name, array in new_arrays.items():
+        fits = past_arrays[name].dtype == array.dtype and past_arrays[name].shape == array.shape
+        require(fits, name, f"has the shape {past_arrays[name].shape} or another type")
+    next_loss = f"{PREFIX}losses_next"
+    inside = 0 <= past_arrays[next_loss][0] <= len(past_arrays[f"{PREFIX}losses_recent"])
+    require(inside, next_loss, "is out of range")
+    require(past_arrays[f"{PREFIX}total"][0] >= 0, f"{PREFIX}total", "is below zero")
+    if n_classes is None:
+        require(past_arrays[f"{PREFIX}seen"][0] >= 0, f"{PREFIX}seen", "is below zero")
+    elif f"{PREFIX}last" in past_arrays:
+        is_class = -1 <= past_arrays[f"{PREFIX}last"][0] < classes
+        require(is_class, f"{PREFIX}last", "names an unknown class")
+        repeats, labels = past_arrays[f"{PREFIX}stay"].tolist()
+        require(0.0 <= repeats <= labels, f"{PREFIX}stay", "counts more labels than came")

@@ -7,7 +7,16 @@ import numpy as np
 from numpy.typing import NDArray
 
 from wolfstream.service.heads.saved_arrays import (
+    ANY,
+    COUNT,
+    FROM_ZERO,
+    PLACE,
+    POSITIVE,
+    WEIGHT,
+    WIDTH,
     Arrays,
+    Bounds,
+    Numbers,
     SavedHead,
     check_counts,
     check_floats,
@@ -16,17 +25,6 @@ from wolfstream.service.heads.saved_arrays import (
     n_saved_rows,
     require,
     shape_of,
-)
-from wolfstream.service.heads.saved_numbers import (
-    ANY,
-    COUNT,
-    FROM_ZERO,
-    PLACE,
-    POSITIVE,
-    WEIGHT,
-    WIDTH,
-    Bounds,
-    Numbers,
 )
 from wolfstream.service.heads.saved_rows import check_rows
 from wolfstream.solver.stream.relabelling import LONGEST_WAIT

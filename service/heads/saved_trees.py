@@ -4,13 +4,6 @@ import numpy as np
 from numpy.typing import NDArray
 
 from wolfstream.service.heads.saved_arrays import (
-    Arrays,
-    WrongArrays,
-    check_names,
-    check_weights,
-    require,
-)
-from wolfstream.service.heads.saved_numbers import (
     COUNT,
     FROM_ZERO,
     MAY_BE_MISSING,
@@ -18,11 +11,16 @@ from wolfstream.service.heads.saved_numbers import (
     POSITIVE,
     SHARE,
     SUM,
+    Arrays,
     Bounds,
     Numbers,
+    WrongArrays,
+    check_names,
+    check_weights,
+    require,
 )
 from wolfstream.solver.prepare.bends import is_bend
-from wolfstream.solver.prepare.kinds.words import MOST_CODES
+from wolfstream.solver.prepare.words import MOST_CODES
 from wolfstream.solver.stream.targets_before import COLUMNS
 from wolfstream.solver.stream.tree_experts import MOST_CLASSES, MOST_COLUMNS, TreeExperts
 from wolfstream.solver.stream.tree_schedule import MOST_ROUNDS

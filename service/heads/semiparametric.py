@@ -14,26 +14,24 @@ from numpy.typing import NDArray
 from typing_extensions import override
 
 from wolfstream.service.errors import InvalidSamples, Untrained
-from wolfstream.service.heads.answers import Answers, Predictions
-from wolfstream.service.heads.calibration import (
-    calibration_arrays,
-    with_calibration,
-)
-from wolfstream.service.heads.cost import cost_of_expansion
 from wolfstream.service.heads.decomposition import basis_to_text, fit_window
+from wolfstream.service.heads.exercises import rows_to_learn
 from wolfstream.service.heads.fit import Fit, Window
 from wolfstream.service.heads.kernel import check_norms, kernel_limit, square_norm_limit
-from wolfstream.service.heads.kind import KERNELS, Kind, Refitting, TrainingChoice, rows_to_learn
+from wolfstream.service.heads.kind import KERNELS, Kind, Refitting, TrainingChoice
 from wolfstream.service.heads.learner_head import ValueView
-from wolfstream.service.heads.online_learner import Batch
+from wolfstream.service.heads.online_learner import Batch, cost_of_expansion
+from wolfstream.service.heads.protocol import Answers, Predictions
+from wolfstream.service.heads.saved_calibration import calibration_arrays, with_calibration
 from wolfstream.service.heads.saved_rows import check_expansion
-from wolfstream.service.heads.value_errors import Errors
+from wolfstream.service.heads.value_scores import Errors
 from wolfstream.service.samples.numbers import LARGEST_TARGET
 from wolfstream.service.samples.validation import Samples
 from wolfstream.service.spec.model import ModelSpec
 from wolfstream.service.spec.semiparametric import DEFAULT_WINDOW, LARGEST_WINDOW
 from wolfstream.solver.arrays import Float64Array
 from wolfstream.solver.calibration.values import ValueCalibration, ValueConfidence
+from wolfstream.solver.labels import LabelKey
 from wolfstream.solver.rows.matrix import Matrix, SparseRows
 from wolfstream.solver.rows.sample_weights import Weights, as_numbers, weights_of
 from wolfstream.solver.semiparametric.view import (
@@ -42,7 +40,6 @@ from wolfstream.solver.semiparametric.view import (
     value_gradient,
     view_from_arrays,
 )
-from wolfstream.solver.stream.labels import LabelKey
 from wolfstream.solver.stream.reasons import HeadGradient
 from wolfstream.solver.stream.value_head import Values
 from wolfstream.solver.stream.votes import NO_INPUTS, HeadAnswer, HeadInputs

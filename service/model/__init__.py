@@ -3,6 +3,6 @@
 It may import `service.heads`, `service.calls`, `service.samples`, `service.spec`,
 `service.diagnostics`, `solver.stream`, `solver.prepare`, `solver.rows`.
 It is imported by `service.cli`, `service.notebook`, `service.web.routes`, `service.web.metrics`,
-`service.web.formats`, `service.workers`, `service.monitor`, `service.training`, `service.replicas`,
-`service.engine`, `service.views`.
+`service.web.formats`, `service.cluster`, `service.monitor`, `service.training`, `service.engine`,
+`service.recovery`, `service.native`.
 """

@@ -7,8 +7,8 @@ The bits are the same.
 from typing import NamedTuple
 
 from wolfstream.service.heads.adaptive import NAME, BankView
-from wolfstream.service.heads.answers import Predictions
 from wolfstream.service.heads.classification import ClassificationView
+from wolfstream.service.heads.protocol import Predictions
 from wolfstream.service.heads.regression import RegressionView
 from wolfstream.service.heads.set_view import SetView
 from wolfstream.service.model.published import ModelView

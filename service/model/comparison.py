@@ -1,6 +1,7 @@
-"""Compares the losses of two models on the same samples, with a confidence interval.
+"""Compares a challenger with its champion: their losses on the same samples, with an interval.
 
-For each sample both models have a loss l >= 0, of their predictions just before learning it. The
+For each sample both models have a loss l >= 0, of their predictions just before learning it. A
+model with challengers stores its last losses, for challengers that learn a sample later. The
 comparison is of
 
     d_i = (l_i(champion) - l_i(challenger)) / (l_i(champion) + l_i(challenger)),  0 if both are 0,
@@ -11,11 +12,101 @@ neither the unit of the targets nor a few extreme targets decide.
 """
 
 import math
+from array import array
+from collections.abc import Mapping
 from typing import Any, NamedTuple
 
 import numpy as np
+from numpy.typing import NDArray
 
 from wolfstream.solver.arrays import Float64Array
+
+_NAME = "losses"
+
+
+class BlockLosses(NamedTuple):
+    """The losses of a block.
+
+    Attributes:
+        losses: of its samples; NaN where not known.
+        epoch: of the model; None if not known.
+    """
+
+    losses: Float64Array
+    epoch: str | None
+
+
+def unknown_losses(samples: int) -> BlockLosses:
+    """Return losses of this many samples, none of which is known."""
+    return BlockLosses(np.full(samples, np.nan), None)
+
+
+class RecentLosses:
+    """The losses of a model's last samples, without gaps in their sequences. Used by one thread.
+
+    Args:
+        after: the sequence before the first of them.
+        epoch: of the model from there on.
+    """
+
+    def __init__(self, after: int, epoch: str) -> None:
+        self._after = after
+        self._values = array("d")
+        # (sequence, epoch that begins there), ascending
+        self._epochs = [(after, epoch)]
+
+    def add(self, before: int, losses: Float64Array) -> None:
+        """Add the losses of the samples after a sequence; after a gap, forget all others."""
+        if before != self._after + len(self._values):
+            self._begin(before, self._epochs[-1][1])
+        self._values.frombytes(np.ascontiguousarray(losses, np.float64).tobytes())
+
+    def begin_epoch(self, sequence: int, epoch: str) -> None:
+        """Note that another epoch begins at a sequence."""
+        if sequence != self._after + len(self._values):
+            self._begin(sequence, epoch)
+        self._epochs.append((sequence, epoch))
+
+    def _begin(self, after: int, epoch: str) -> None:
+        self._after, self._values, self._epochs = after, array("d"), [(after, epoch)]
+
+    def between(self, begin: int, end: int) -> BlockLosses:
+        """Return the losses of the samples after `begin`, up to `end`."""
+        start, stop = begin - self._after, end - self._after
+        if start < 0 or stop > len(self._values):
+            return unknown_losses(end - begin)
+        losses = np.array(self._values[start:stop], np.float64)
+        return BlockLosses(losses, next(name for at, name in reversed(self._epochs) if at <= begin))
+
+    def forget(self, up_to: int) -> None:
+        """Forget the losses of samples up to a sequence."""
+        n = min(up_to - self._after, len(self._values))
+        if n <= 0:
+            return
+        del self._values[:n]
+        self._after += n
+        later = [mark for mark in self._epochs if mark[0] > self._after]
+        current = [mark for mark in self._epochs if mark[0] <= self._after][-1]
+        self._epochs = [(self._after, current[1]), *later]
+
+    def state(self) -> tuple[dict[str, Any], dict[str, NDArray[Any]]]:
+        """Return plain data and an array, from which `restored_losses` continues."""
+        plain = {"after": self._after, "epochs": [list(mark) for mark in self._epochs]}
+        return {_NAME: plain}, {_NAME: np.array(self._values, np.float64)}
+
+
+def restored_losses(
+    plain: Mapping[str, Any], arrays: Mapping[str, NDArray[Any]]
+) -> RecentLosses | None:
+    """Invert `RecentLosses.state`; None for a model without challengers."""
+    if _NAME not in plain or _NAME not in arrays:
+        return None
+    (first, epoch), *later = plain[_NAME]["epochs"]
+    losses = RecentLosses(first, epoch)
+    losses.add(first, arrays[_NAME])
+    losses._epochs += [(sequence, name) for sequence, name in later]
+    return losses
+
 
 # The probability that the interval is right at all times together.
 LEVEL = 0.95
@@ -141,3 +232,36 @@ class Comparison(NamedTuple):
     def plain(self) -> list[Any]:
         """Return JSON data, from which `Comparison(*plain)` continues bit for bit."""
         return list(self)
+
+
+class Following(NamedTuple):
+    """How a challenger compares with its champion; replaced as a whole.
+
+    Attributes:
+        comparison: with the champion.
+        passed_over: the number of samples that its spec has refused.
+        reason: of the last of these.
+    """
+
+    comparison: Comparison = Comparison()
+    passed_over: int = 0
+    reason: str | None = None
+
+    def passing_over(self, samples: int, reason: str) -> "Following":
+        """Return the state after more samples that the challenger's spec refuses."""
+        return self._replace(passed_over=self.passed_over + samples, reason=reason)
+
+    def plain(self) -> dict[str, Any]:
+        """Return JSON data for a snapshot."""
+        return {
+            "comparison": self.comparison.plain(),
+            "passed_over": self.passed_over,
+            "reason": self.reason,
+        }
+
+
+def restored_following(plain: dict[str, Any] | None) -> Following:
+    """Invert `Following.plain`; return a new state for None, of a model that did not follow."""
+    if plain is None:
+        return Following()
+    return Following(Comparison(*plain["comparison"]), plain["passed_over"], plain["reason"])

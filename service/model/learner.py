@@ -12,19 +12,21 @@ from typing import Any, NamedTuple
 from numpy.typing import NDArray
 
 from wolfstream.service.heads import kinds
-from wolfstream.service.heads.answers import Answers, concatenate_answers
 from wolfstream.service.heads.fit import Fit, Window
 from wolfstream.service.heads.kind import Refitting
-from wolfstream.service.heads.protocol import Head
-from wolfstream.service.model.fitting_rows import preparing
-from wolfstream.service.model.following import Following, restored_following
+from wolfstream.service.heads.protocol import Answers, Head, concatenate_answers
+from wolfstream.service.model.comparison import (
+    Following,
+    RecentLosses,
+    restored_following,
+    restored_losses,
+)
 from wolfstream.service.model.learning_heads import LearningHeads
 from wolfstream.service.model.live import Model
-from wolfstream.service.model.losses import RecentLosses, restored_losses
 from wolfstream.service.model.pending import WAITING_ROWS, PendingRows
 from wolfstream.service.model.published import ModelView
-from wolfstream.service.model.saved_rows import restored_rows, saved_rows
-from wolfstream.service.samples.predicted import JoinedRows, PredictedRows
+from wolfstream.service.model.saved_rows import preparing, restored_rows, saved_rows
+from wolfstream.service.samples.record import JoinedRows, PredictedRows
 from wolfstream.service.samples.tasks import TASKS, Targets, task_of
 from wolfstream.service.samples.validation import Samples
 from wolfstream.service.spec.heads import HeadName

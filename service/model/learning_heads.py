@@ -7,8 +7,13 @@ from typing import Any, cast
 from numpy.typing import NDArray
 
 from wolfstream.service.heads import kinds
-from wolfstream.service.heads.answers import Answers, Predictions
-from wolfstream.service.heads.protocol import Head, HeadView, HeadWithPredictions
+from wolfstream.service.heads.protocol import (
+    Answers,
+    Head,
+    HeadView,
+    HeadWithPredictions,
+    Predictions,
+)
 from wolfstream.service.model.published import prediction_of
 from wolfstream.service.spec.heads import HeadName
 from wolfstream.service.spec.model import ModelSpec

@@ -5,11 +5,9 @@ from dataclasses import replace
 from typing import Any, NamedTuple
 
 from wolfstream.service.errors import InvalidSamples
-from wolfstream.service.heads.answers import Predictions
 from wolfstream.service.heads.kinds import BESIDE, KINDS, LISTENERS
-from wolfstream.service.heads.protocol import HeadView
-from wolfstream.service.model.fitting_rows import not_fitting
-from wolfstream.service.model.reasons import explained
+from wolfstream.service.heads.protocol import HeadView, Predictions
+from wolfstream.service.model.saved_rows import not_fitting
 from wolfstream.service.samples.validation import Question
 from wolfstream.service.spec.heads import HeadName
 from wolfstream.solver.prepare.named_rows import Rows
@@ -18,10 +16,40 @@ from wolfstream.solver.prepare.schema import Misfit
 from wolfstream.solver.prepare.table_rows import TableRows
 from wolfstream.solver.rows.head_rows import HeadRows
 from wolfstream.solver.rows.matrix import Matrix
-from wolfstream.solver.stream.explanations import explanations
+from wolfstream.solver.stream.explanations import Explanation, explanations
 from wolfstream.solver.stream.rows import RowsView
 from wolfstream.solver.stream.turns import inputs_of
 from wolfstream.solver.stream.votes import HeadInputs
+
+
+def explained(view: HeadView, explanation: Explanation, most: int) -> dict[str, Any]:
+    """Return one row's explanation, with at most `most` features and members for and against."""
+    result: dict[str, Any] = {
+        "gradient": [_plain(influence) for influence in explanation.gradient[:most]]
+    }
+    if explanation.values is not None:
+        result["values"] = [influence._asdict() for influence in explanation.values[:most]]
+    contest, classes = explanation.contest, view.classes
+    if contest is None or classes is None:
+        return result
+    result = {
+        "for": classes[contest.wanted],
+        "against": classes[contest.other],
+        "log_odds": contest.log_odds,
+        **result,
+    }
+    if explanation.members is not None:
+        result["members"] = explanation.members.strongest(classes, most)
+    return result
+
+
+def _plain(influence: Any) -> dict[str, Any]:
+    fields = {"feature": influence.feature, "gradient": influence.gradient}
+    if influence.category is not None:
+        fields["category"] = influence.category
+    if influence.deviation is not None:
+        fields["deviation"] = influence.deviation
+    return fields
 
 
 class ModelView(NamedTuple):

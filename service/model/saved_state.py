@@ -3,22 +3,25 @@
 from collections.abc import Iterable, Mapping
 from typing import Any
 
-from wolfstream.service.heads.calibration import without_calibration
 from wolfstream.service.heads.kernel import stored_norm_limit
 from wolfstream.service.heads.kinds import KINDS
 from wolfstream.service.heads.saved_arrays import (
+    IN_ROWS,
     Arrays,
     SavedHead,
     WrongArrays,
+    check_numbers_in,
     check_shape,
     require,
 )
-from wolfstream.service.heads.saved_calibration import CALIBRATION_NUMBERS, check_calibration
-from wolfstream.service.heads.saved_numbers import IN_ROWS, check_numbers_in
+from wolfstream.service.heads.saved_calibration import (
+    CALIBRATION_NUMBERS,
+    check_calibration,
+    without_calibration,
+)
 from wolfstream.service.heads.saved_rows import check_norms_of_rows
-from wolfstream.service.model.fitting_rows import preparing
 from wolfstream.service.model.learner import Learner
-from wolfstream.service.model.saved_rows import with_saved_codes
+from wolfstream.service.model.saved_rows import preparing, with_saved_codes
 from wolfstream.service.spec.heads import HeadName
 from wolfstream.service.spec.prepare import PrepareSpec
 from wolfstream.solver.prepare.row_form import RowForm

@@ -7,7 +7,7 @@ from datetime import UTC, datetime
 from typing import Any
 
 from wolfstream.service.model.live import Model, rfc3339
-from wolfstream.service.model.predicted_rows import latest_predicted
+from wolfstream.service.model.pending import latest_predicted
 from wolfstream.service.model.scoreboard import scoreboard
 from wolfstream.service.samples.tasks import TASKS
 

@@ -1,9 +1,12 @@
-"""Settings of the native code in this process.
+"""Native code: what is compiled when, its cache, and settings of this process.
 
-`compile_cache` chooses the directory of compiled code, `threads` sets the number of threads of a
-matrix product, `allocator` gives free memory back, and `garbage` says how often Python collects
-garbage.
+`compiled_parts` lists the parts of the code, `compilation` compiles them all in a process of its
+own, and `warm_up` those that a server needs first. `compile_cache` chooses the directory of
+compiled code; `process` sets the number of threads of a matrix product, gives free memory back, and
+says how often Python collects garbage.
 
-It may import nothing of the other packages.
-It is imported by `service.cli`, `service.web`, `service.workers`, `service.engine`.
+It may import `service.model`, `service.heads`, `service.spec`, `solver.stream`,
+`solver.frank_wolfe`, `solver.kernels`, `solver.prepare`, `solver.rows`.
+It is imported by `service.cli`, `service.web`, `service.cluster`, `service.engine`,
+`service.recovery`.
 """

@@ -7,14 +7,18 @@ from wolfstream.service.heads.classification import ClassificationHead
 from wolfstream.service.heads.regression import RegressionHead
 from wolfstream.service.model.learner import Learner
 from wolfstream.service.model.live import Model
-from wolfstream.service.notebook.kernels import kernel_parameters, plain_kernel
-from wolfstream.service.notebook.labels import classes_of, labels_of, plain_weights, weights_of
-from wolfstream.service.notebook.rows import (
+from wolfstream.service.notebook.conversions import (
     NoCounterpart,
     check_width_settled,
+    classes_of,
     copy_row_form,
+    kernel_parameters,
+    labels_of,
     n_features_of,
     name_columns,
+    plain_kernel,
+    plain_weights,
+    weights_of,
 )
 from wolfstream.service.spec.asset import AssetSpec
 from wolfstream.service.spec.heads import HEADS

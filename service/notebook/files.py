@@ -5,18 +5,11 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
-from wolfstream.service.engine.model_files import (
-    LoadedModel,
-    ModelFileError,
-    fill_model,
-    load_content,
-    load_model,
-)
 from wolfstream.service.errors import Invalid
 from wolfstream.service.model.learner import Learner
 from wolfstream.service.model.live import Model
 from wolfstream.service.notebook.assets import asset_to_learner, learner_to_asset
-from wolfstream.service.notebook.rows import NoCounterpart
+from wolfstream.service.notebook.conversions import NoCounterpart
 from wolfstream.service.notebook.semiparametric import fit_to_learner, learner_to_fit
 from wolfstream.service.notebook.streams import learner_to_stream, stream_to_learner
 from wolfstream.service.notebook.working_sets import (
@@ -25,6 +18,13 @@ from wolfstream.service.notebook.working_sets import (
     regression_set_to_learner,
     set_to_learner,
     solution_to_learner,
+)
+from wolfstream.service.recovery.model_files import (
+    LoadedModel,
+    ModelFileError,
+    fill_model,
+    load_content,
+    load_model,
 )
 from wolfstream.service.storage.snapshot_format import State, encode_state, write_content
 from wolfstream.solver.estimators.asset import AssetEstimator

@@ -13,12 +13,13 @@ from wolfstream.service.heads.decomposition import fit_of
 from wolfstream.service.heads.semiparametric import LARGEST_WINDOW_NUMBERS, SemiparametricHead
 from wolfstream.service.model.learner import Learner
 from wolfstream.service.model.live import Model
-from wolfstream.service.notebook.kernels import kernel_parameters, plain_kernel
-from wolfstream.service.notebook.rows import (
+from wolfstream.service.notebook.conversions import (
     NoCounterpart,
     copy_row_form,
+    kernel_parameters,
     n_features_of,
     name_columns,
+    plain_kernel,
 )
 from wolfstream.service.samples.numbers import LARGEST_TARGET
 from wolfstream.service.spec.heads import HEADS

@@ -13,15 +13,20 @@ from wolfstream.service.heads.regression import RegressionHead
 from wolfstream.service.heads.working_set import SetLearner
 from wolfstream.service.model.learner import Learner
 from wolfstream.service.model.live import Model
-from wolfstream.service.notebook.labels import classes_of, labels_of
-from wolfstream.service.notebook.rows import NoCounterpart, are_numbers, number_columns
+from wolfstream.service.notebook.conversions import (
+    NoCounterpart,
+    are_numbers,
+    classes_of,
+    labels_of,
+    number_columns,
+)
 from wolfstream.service.samples.labels import Label
 from wolfstream.service.spec.heads import HeadName
 from wolfstream.service.spec.model import ModelSpec, read_spec
 from wolfstream.solver.estimators.stream import temporal_of
 from wolfstream.solver.estimators.stream_classifier import StreamClassifier
 from wolfstream.solver.estimators.stream_regressor import StreamRegressor
-from wolfstream.solver.stream.labels import key_of, text_of
+from wolfstream.solver.labels import key_of, text_of
 from wolfstream.solver.stream.model import StreamModel
 
 _Head = ClassificationHead[Any] | RegressionHead

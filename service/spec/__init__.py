@@ -1,7 +1,8 @@
 """The spec of a model: what a client may choose, with a default for everything.
 
-It may import `solver.stream`.
+It may import nothing of the other packages.
 It is imported by `service.cli`, `service.notebook`, `service.web.routes`, `service.web.openapi`,
-`service.web.formats`, `service.workers`, `service.training`, `service.replicas`, `service.engine`,
-`service.storage`, `service.model`, `service.heads`, `service.calls`, `service.samples`.
+`service.web.formats`, `service.cluster`, `service.training`, `service.engine`, `service.recovery`,
+`service.native`, `service.storage`, `service.model`, `service.heads`, `service.calls`,
+`service.samples`.
 """

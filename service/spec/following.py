@@ -8,6 +8,9 @@ from wolfstream.service.errors import Invalid, SampleError, pointer_to
 # champion's log still has.
 Start: TypeAlias = Literal["empty", "state", "samples"]
 _STARTS: tuple[Start, ...] = get_args(Start)
+# Misspelt names of the field.
+_NEARLY_FOLLOWS = {"follow", "follows", "following", "champion"}
+_FOLLOWS_NOBODY = 'is missing: "start" belongs to a model that follows another one'
 
 
 class FollowFields(NamedTuple):
@@ -18,7 +21,12 @@ class FollowFields(NamedTuple):
 
 
 def read_follows(body: Any) -> tuple[FollowFields | None, Any]:
-    """Return a challenger's fields, None without them, and the rest of a body. Raises Invalid."""
+    """Return a challenger's fields and the rest of a body, which is the spec.
+
+    The fields are None if the body has neither, and so describes a model that follows no other.
+
+    Raises Invalid.
+    """
     if not isinstance(body, dict):
         return None, body
     if not {"follows", "start"} & body.keys():
@@ -28,7 +36,7 @@ def read_follows(body: Any) -> tuple[FollowFields | None, Any]:
     champion, start = body.get("follows"), body.get("start", "empty")
     wrong: list[SampleError] = []
     if not isinstance(champion, str):
-        detail = "must name the model to follow" if "follows" in body else _NOBODY
+        detail = "must name the model to follow" if "follows" in body else _FOLLOWS_NOBODY
         wrong.append({"pointer": "/follows", "detail": detail})
     if start not in _STARTS:
         detail = f"must be {', '.join(_STARTS[:-1])} or {_STARTS[-1]}"
@@ -46,7 +54,3 @@ def _check_spelling(body: dict[Any, Any]) -> None:
             detail = f'unknown field "{name}"; did you mean "follows"?'
             wrong: SampleError = {"pointer": pointer_to(name), "detail": detail}
             raise Invalid("the spec is not valid", [wrong])
-
-
-_NEARLY_FOLLOWS = {"follow", "follows", "following", "champion"}
-_NOBODY = 'is missing: "start" belongs to a model that follows another one'

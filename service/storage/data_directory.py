@@ -1,11 +1,14 @@
-"""The data directory of a server: paths of its files, its lock, and checks before it is used."""
+"""The data directory of a server: paths and sizes of its files, its lock, and checks before use."""
 
 import fcntl
-from collections.abc import Iterator
+import shutil
+from collections.abc import Iterable, Iterator
 from contextlib import ExitStack, closing, contextmanager, suppress
 from pathlib import Path
+from typing import NamedTuple
 
 from wolfstream.service.errors import StartupError
+from wolfstream.service.storage.crash_marks import ReplayMarks
 from wolfstream.service.storage.directories import (
     aside_path,
     is_plain_file,
@@ -15,7 +18,6 @@ from wolfstream.service.storage.directories import (
 )
 from wolfstream.service.storage.high_water import HighWater
 from wolfstream.service.storage.interfaces import Storage
-from wolfstream.service.storage.replay_marks import ReplayMarks
 from wolfstream.service.storage.snapshot_files import SnapshotFiles
 from wolfstream.service.storage.sqlite_catalogue import SqliteCatalogue
 from wolfstream.service.storage.sqlite_file import SqliteFile, is_blank
@@ -217,3 +219,31 @@ def n_bytes(data: Path) -> int:
     """Return the size of a data directory's journal and snapshots."""
     files = [*snapshots_path(data).glob("*/*.snapshot"), journal_path(data)]
     return sum(file.stat().st_size for file in files if file.exists())
+
+
+class DiskUse(NamedTuple):
+    """Bytes used by the journal and by snapshots, and free bytes on their file system."""
+
+    log: int
+    snapshots: int
+    free: int
+
+
+def disk_use(data: Path) -> DiskUse:
+    """Measure a data directory. Raises OSError if it does not exist."""
+    journal, snapshots = journal_path(data), snapshots_path(data)
+    return DiskUse(
+        log=_size(journal.parent.glob(f"{journal.name}*")),
+        snapshots=_size(snapshots.glob("*/*")),
+        free=shutil.disk_usage(data).free,
+    )
+
+
+def _size(files: Iterable[Path]) -> int:
+    total = 0
+    for file in files:
+        try:
+            total += file.stat().st_size
+        except OSError:  # replaced or deleted since it was listed
+            continue
+    return total

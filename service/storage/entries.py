@@ -35,7 +35,10 @@ own log has its fits, checkpoints and rollbacks.
 
 import secrets
 import time
+from collections.abc import Mapping
 from typing import Any, Literal, NamedTuple, TypeAlias
+
+import msgpack
 
 from wolfstream.service.spec.heads import HeadName
 
@@ -69,6 +72,10 @@ class KeyedRequest(NamedTuple):
     digest: bytes  # of the request's content: the same key with other content is refused
     answer: bytes | None  # the encoded response; None until it is known
     samples: int  # number of samples in the request
+
+    def with_answer(self, answer: Mapping[str, Any]) -> "KeyedRequest":
+        """Return the request with its response."""
+        return self._replace(answer=msgpack.packb(answer))
 
 
 class Rollback(NamedTuple):

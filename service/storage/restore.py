@@ -11,17 +11,18 @@ from pathlib import Path
 from typing import NamedTuple
 
 from wolfstream.service.errors import StorageFailed
-from wolfstream.service.storage.backup import copy_directory, copy_files
-from wolfstream.service.storage.data_directory import journal_path, open_storage, snapshots_path
-from wolfstream.service.storage.directories import sync_directory
-from wolfstream.service.storage.entries import LEAST_PART_SAMPLES, PART_BYTES, new_epoch
-from wolfstream.service.storage.reach import (
+from wolfstream.service.storage.backup import (
     MANIFEST,
     BackupError,
     Reach,
     check_empty,
+    copy_directory,
+    copy_files,
     model_reaches,
 )
+from wolfstream.service.storage.data_directory import journal_path, open_storage, snapshots_path
+from wolfstream.service.storage.directories import sync_directory
+from wolfstream.service.storage.entries import LEAST_PART_SAMPLES, PART_BYTES, new_epoch
 from wolfstream.service.storage.snapshot_files import SnapshotFiles
 from wolfstream.service.storage.sqlite_catalogue import models_in
 from wolfstream.service.storage.sqlite_file import SqliteFile

@@ -15,13 +15,13 @@ from typing import Any
 
 from wolfstream.service.errors import InDoubt, StartupError, StorageFailed
 from wolfstream.service.storage.directories import make_private, sync_directory
-from wolfstream.service.storage.seals import BrokenSeal
 from wolfstream.service.storage.sqlite_rows import (
     FORMAT,
     KINDS,
     LATER,
     OF_SERVER,
     SCHEMA,
+    BrokenSeal,
     Row,
 )
 from wolfstream.service.storage.wal_check import check_write_ahead, write_ahead_path

@@ -9,9 +9,9 @@ from contextlib import ExitStack, nullcontext
 from typing import cast
 
 from wolfstream.service.errors import StorageFailed
+from wolfstream.service.storage.crash_marks import ReplayMarks
 from wolfstream.service.storage.entries import Rollback, now
 from wolfstream.service.storage.high_water import HighWater
-from wolfstream.service.storage.replay_marks import ReplayMarks
 from wolfstream.service.storage.sqlite_file import ROWS_PER_STATEMENT, SqliteFile
 from wolfstream.service.storage.sqlite_log import SqliteLog, SqliteTerm, insert_keys
 from wolfstream.service.storage.term import Part, Term

@@ -17,7 +17,6 @@ from itertools import groupby
 from wolfstream.service.errors import InDoubt, StorageFailed
 from wolfstream.service.storage.entries import Entry, KeyedRequest, Rollback, now
 from wolfstream.service.storage.high_water import HighWater
-from wolfstream.service.storage.seals import BrokenSeal
 from wolfstream.service.storage.sqlite_file import SqliteFile
 from wolfstream.service.storage.sqlite_rows import (
     ANSWER,
@@ -25,6 +24,7 @@ from wolfstream.service.storage.sqlite_rows import (
     LATER,
     WITH_SAMPLES,
     WITHOUT_SAMPLES,
+    BrokenSeal,
     Row,
     answer_row,
     entry_row,

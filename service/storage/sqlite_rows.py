@@ -8,13 +8,49 @@ the sequence of a creation is the model's number.
 
 Rows are deleted only when snapshots have replaced them, with their model, or when there are too
 many keys or responses.
+
+A row's content has a seal, a digest of the whole row. SQLite checks the structure of its pages, not
+their content: a seal reveals damage there. It does not prove who wrote a row.
 """
 
+import hashlib
 import json
 from typing import Any, NamedTuple
 
 from wolfstream.service.storage.entries import CatalogueEntry, Entry, KeyedRequest, Rollback
-from wolfstream.service.storage.seals import seal, unseal
+
+# First byte of a seal. Neither MessagePack nor JSON ever begins with it.
+_MARK = b"\xc1"
+_DIGEST_BYTES = 8
+
+
+class BrokenSeal(Exception):
+    """A row differs from what was written."""
+
+    def __str__(self) -> str:
+        return "a row does not match its checksum"
+
+
+def seal(content: bytes, *columns: object) -> bytes:
+    """Return the content with a seal over it and the row's other columns."""
+    return _MARK + _digest(content, columns) + content
+
+
+def unseal(sealed: Any, *columns: object) -> bytes:
+    """Invert `seal`. Raises BrokenSeal."""
+    if not isinstance(sealed, bytes) or not sealed.startswith(_MARK):
+        raise BrokenSeal
+    digest, content = sealed[1 : 1 + _DIGEST_BYTES], sealed[1 + _DIGEST_BYTES :]
+    if digest != _digest(content, columns):
+        raise BrokenSeal
+    return content
+
+
+def _digest(content: bytes, columns: tuple[object, ...]) -> bytes:
+    hashed = hashlib.blake2b(repr(columns).encode(), digest_size=_DIGEST_BYTES)
+    hashed.update(content)
+    return hashed.digest()
+
 
 FORMAT = 1
 OF_SERVER = 0  # the model of rows that record creations and deletions
@@ -73,7 +109,7 @@ def entry_row(entry: Entry, time: int, place: int = SAMPLES) -> Row:
     """Return the row of an entry."""
     model, sequence, samples, block, head, threads, record, kind = entry
     columns = (model, sequence, place, kind, time, samples, block, head, threads)
-    return Row(*columns, seal(record, *columns))
+    return Row._make((*columns, seal(record, *columns)))
 
 
 def key_row(keyed: KeyedRequest, time: int) -> Row:

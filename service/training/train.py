@@ -1,29 +1,30 @@
 """Trains a model on samples in memory; the result is a state like a server's.
 
-A stream is learned by a server's learner. The support vectors and weights of a batch solver are
-adopted by a head, which can then continue to learn. A head that is fitted as a whole keeps its last
-samples, so it can be refitted with later ones.
+A stream is learned by a server's learner, in passes over the samples, each learned as a server
+would learn it. The support vectors and weights of a batch solver are adopted by a head, which can
+then continue to learn. A head that is fitted as a whole keeps its last samples, so it can be
+refitted with later ones.
 """
 
+from collections.abc import Callable
 from importlib.metadata import version
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
 from wolfstream.service.errors import InvalidSamples, RefitFailed
-from wolfstream.service.heads.certificate import certificate
 from wolfstream.service.heads.fit import Progress, Window
-from wolfstream.service.heads.kind import Pairs
+from wolfstream.service.heads.kind import Pairs, Passes
 from wolfstream.service.heads.kinds import KINDS, build, fit_window
-from wolfstream.service.model.fitting_rows import preparing
+from wolfstream.service.heads.set_view import certificate
 from wolfstream.service.model.learner import Learner
 from wolfstream.service.model.live import Model
+from wolfstream.service.model.saved_rows import preparing
 from wolfstream.service.samples.validation import Samples
 from wolfstream.service.spec.heads import ALGORITHMS
 from wolfstream.service.spec.model import ModelSpec
 from wolfstream.service.spec.prepare import PrepareSpec
 from wolfstream.service.storage.snapshot_format import State
-from wolfstream.service.training.passes import Observe, learn_in_passes
 from wolfstream.service.training.plan import (
     CHECKS,
     CannotTrain,
@@ -36,11 +37,84 @@ from wolfstream.service.training.plan import (
     weights_for,
 )
 from wolfstream.solver.arrays import Float64Array
+from wolfstream.solver.frank_wolfe.driver import Progress as BatchProgress
 from wolfstream.solver.frank_wolfe.one_versus_one import PairSolution, solve_pairs, support_of
 from wolfstream.solver.prepare.named_rows import Rows, rows_between, table_of
 from wolfstream.solver.prepare.row_form import RowForm
 from wolfstream.solver.prepare.schema import SETTLING, Misfit
 from wolfstream.solver.rows.matrix import Matrix, SparseRows, n_rows, take_rows
+
+# Samples learned between two reports of progress; learners work in blocks of 256.
+_PART = 1024
+
+
+class StreamProgress(NamedTuple):
+    """The progress of a stream.
+
+    Attributes:
+        samples: the samples learned so far, in all passes.
+        total: the samples to learn in all passes.
+        objective: over the samples that the head stores; None if the head has no objective.
+        gap: the duality gap of the objective.
+        accuracy: the prequential accuracy of the first pass; None without predicted labels.
+        mae: the mean absolute error of the first pass; None without predicted numbers.
+    """
+
+    samples: int
+    total: int
+    objective: float | None
+    gap: float | None
+    accuracy: float | None
+    mae: float | None
+
+
+# Called with progress; training stops if it returns True.
+Observe = Callable[[StreamProgress | BatchProgress | Progress], bool | None]
+
+
+def learn_in_passes(passes: Passes, samples: int, plan: Plan, observe: Observe) -> dict[str, Any]:
+    """Learn samples in one or more passes; return a report as plain data.
+
+    Args:
+        passes: learns the samples.
+        samples: the number of samples.
+        plan: the number of passes, and the order of samples.
+        observe: called with the progress; training stops if it returns True.
+    """
+    random = np.random.default_rng(plan.seed)
+    learned, stopped = 0, False
+    for epoch in range(plan.epochs):
+        order = random.permutation(samples) if plan.shuffle else np.arange(samples)
+        for start in range(0, samples, _PART):
+            part = order[start : start + _PART]
+            judged = passes.learn(part)
+            learned += len(part)
+            if epoch == 0:
+                passes.score.count(*judged)
+            stopped = bool(observe(_progress(passes, learned, samples * plan.epochs)))
+            if stopped:
+                break
+        if stopped:
+            break
+    return {
+        "samples": min(learned, samples),
+        "learned": learned,
+        "prequential": passes.score.to_dict(),
+        "complete": not stopped,
+        **passes.standing(),
+    }
+
+
+def _progress(passes: Passes, learned: int, total: int) -> StreamProgress:
+    standing, score = passes.standing(), passes.score.to_dict()
+    return StreamProgress(
+        learned,
+        total,
+        standing.get("objective"),
+        standing.get("gap"),
+        score.get("accuracy"),
+        score.get("mae"),
+    )
 
 
 def fit_samples(learner: Learner, samples: Samples, plan: Plan, observe: Observe) -> dict[str, Any]:

@@ -5,9 +5,9 @@ With `--workers`, this process only learns, and `worker_server` accepts clients 
 `joining` connects a replica to its fleet, and `roles` decides which models it leads. The packages
 in this one are the HTTP interface.
 
-It may import `service.web.routes`, `service.web.layers`, `service.web.formats`, `service.workers`,
-`service.monitor`, `service.fleet`, `service.replicas`, `service.engine`, `service.storage`,
-`service.views`, `service.heads`, `service.calls`, `service.access`, `service.diagnostics`,
-`service.native`, `service.settings`.
+It may import `service.cluster`, `service.recovery`, `service.settings`, `service.web.routes`,
+`service.web.layers`, `service.web.formats`, `service.monitor`, `service.engine`, `service.fleet`,
+`service.storage`, `service.heads`, `service.calls`, `service.access`, `service.diagnostics`,
+`service.native`.
 It is imported by `service.cli`.
 """

@@ -10,22 +10,22 @@ from collections.abc import Iterator, Mapping
 from pathlib import Path
 
 from wolfstream.service.calls.table import VIEWS
+from wolfstream.service.cluster.connections import client_of_replicas
+from wolfstream.service.cluster.feeds import Feeds
+from wolfstream.service.cluster.followed_models import FollowedModels
+from wolfstream.service.cluster.membership import Membership
+from wolfstream.service.cluster.neighbours import Neighbours
+from wolfstream.service.cluster.peers import SILENT_SECONDS, Peers
+from wolfstream.service.cluster.roles import Roles
+from wolfstream.service.cluster.served_views import ServedViews
 from wolfstream.service.engine.facade import Engine
 from wolfstream.service.errors import StartupError
 from wolfstream.service.fleet.api_keys import FleetKeys
+from wolfstream.service.fleet.connecting import Login
 from wolfstream.service.fleet.flushing import warn_of_flushing
-from wolfstream.service.fleet.login import Login
 from wolfstream.service.fleet.opening import Fleet, connect, open_fleet
 from wolfstream.service.fleet.streams import grow_streams
-from wolfstream.service.replicas.connections import client_of_replicas
-from wolfstream.service.replicas.followed_models import FollowedModels
-from wolfstream.service.replicas.membership import Membership
-from wolfstream.service.replicas.neighbours import Neighbours
-from wolfstream.service.replicas.peers import SILENT_SECONDS, Peers
-from wolfstream.service.replicas.served_views import ServedViews
 from wolfstream.service.settings import Settings
-from wolfstream.service.views.feeds import Feeds
-from wolfstream.service.web.roles import Roles
 from wolfstream.service.web.tls import check_advertised, client_tls, replica_tls
 
 

@@ -16,21 +16,23 @@ import uvicorn
 
 from wolfstream.service.access.key_ring import KeyRing
 from wolfstream.service.access.keys import KeysError
+from wolfstream.service.cluster.feeds import Feeds
+from wolfstream.service.cluster.membership import Membership
 from wolfstream.service.diagnostics.logging_setup import set_up_logging
-from wolfstream.service.engine.compilation import Process
 from wolfstream.service.engine.facade import Engine
-from wolfstream.service.engine.rehearsal import leave_out_what_crashes
-from wolfstream.service.engine.salvage import recover_directory
-from wolfstream.service.engine.warm_up import WarmUp
 from wolfstream.service.errors import NotReady, StartupError
 from wolfstream.service.heads.entry_points import permit
 from wolfstream.service.monitor import alerts, points
 from wolfstream.service.monitor.producer import Monitor
 from wolfstream.service.monitor.side_file import SideFile
 from wolfstream.service.monitor.webhook import Webhook, deliver
-from wolfstream.service.native.garbage import begin_serving
-from wolfstream.service.replicas.membership import Membership
+from wolfstream.service.native.compilation import Process
+from wolfstream.service.native.process import begin_serving
+from wolfstream.service.native.warm_up import WarmUp
+from wolfstream.service.recovery.rehearsal import leave_out_what_crashes
+from wolfstream.service.recovery.salvage import recover_directory
 from wolfstream.service.settings import Settings, taken_bytes
+from wolfstream.service.storage.crash_marks import ProcessMark, last_crash, watch_for_crashes
 from wolfstream.service.storage.data_directory import (
     crash_path,
     open_storage,
@@ -38,9 +40,7 @@ from wolfstream.service.storage.data_directory import (
     running_path,
     side_path,
 )
-from wolfstream.service.storage.key_mark import JournalKeyMark, ReplicaKeyMark, check_keys
-from wolfstream.service.storage.process_mark import ProcessMark, last_crash, watch_for_crashes
-from wolfstream.service.views.feeds import Feeds
+from wolfstream.service.storage.key_mark import FileKeyMark, JournalKeyMark, check_keys
 from wolfstream.service.web.formats.memory import MemoryBudget
 from wolfstream.service.web.http_server import (
     SHUTDOWN_SECONDS,
@@ -58,8 +58,8 @@ from wolfstream.service.web.tls import check_tls
 from wolfstream.service.web.workers import Workers, check_workers
 
 if TYPE_CHECKING:
+    from wolfstream.service.cluster.roles import Roles
     from wolfstream.service.fleet.opening import Fleet
-    from wolfstream.service.web.roles import Roles
 
 logger = logging.getLogger(__name__)
 
@@ -153,7 +153,7 @@ async def _serve(
     no_keys: bool,
 ) -> None:
     storage = fleet.storage if fleet else open_storage(settings.data, settings.snapshots)
-    key_mark = ReplicaKeyMark(settings.data) if fleet else JournalKeyMark(settings.data)
+    key_mark = FileKeyMark(settings.data) if fleet else JournalKeyMark(settings.data)
     try:
         check_keys(key_mark, ring.required, no_keys, ring.name)
     except StartupError:
@@ -237,7 +237,7 @@ def _join(
 
 
 def _begin_roles(engine: Engine, fleet: "Fleet", settings: Settings) -> "Roles":
-    from wolfstream.service.web.roles import Roles
+    from wolfstream.service.cluster.roles import Roles
 
     roles = Roles(engine, fleet, settings)
     engine.check_by(roles.check)

@@ -19,9 +19,9 @@ def main() -> None:
     ctypes.CDLL(None).prctl(_PR_SET_PDEATHSIG, signal.SIGKILL)
     use_compile_cache()
     # Imported only now: numba reads the cache's location when it is imported.
+    from wolfstream.service.cluster.processes import read_settings
     from wolfstream.service.diagnostics.logging_setup import set_up_logging
     from wolfstream.service.web.worker_server import serve_worker
-    from wolfstream.service.workers.processes import read_settings
 
     channel, listener = (socket.socket(fileno=int(number)) for number in sys.argv[1:3])
     settings, forward, keys = read_settings(channel)

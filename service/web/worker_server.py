@@ -11,10 +11,13 @@ from typing import Any
 
 import uvicorn
 
-from wolfstream.service.access.copied_keys import CopiedKeys
+from wolfstream.service.access.key_file import CopiedKeys
 from wolfstream.service.access.key_ring import KeyRing
+from wolfstream.service.cluster.channel import Channel, FrameKind, ResourceUse, open_channel
+from wolfstream.service.cluster.follower_engine import FollowerEngine
+from wolfstream.service.cluster.reports import WorkerCounts
 from wolfstream.service.heads.entry_points import permit
-from wolfstream.service.native.garbage import begin_serving
+from wolfstream.service.native.process import begin_serving
 from wolfstream.service.settings import Settings
 from wolfstream.service.web.formats.memory import MemoryBudget
 from wolfstream.service.web.http_server import (
@@ -26,10 +29,6 @@ from wolfstream.service.web.http_server import (
 from wolfstream.service.web.layers.connections import watch_connections
 from wolfstream.service.web.routes.app import create_worker_app
 from wolfstream.service.web.routes.stream import Streams
-from wolfstream.service.workers.channel import Channel, FrameKind, open_channel
-from wolfstream.service.workers.follower_engine import FollowerEngine
-from wolfstream.service.workers.messages import ResourceUse
-from wolfstream.service.workers.reports import WorkerCounts
 
 logger = logging.getLogger(__name__)
 

@@ -5,16 +5,16 @@ import sys
 import tempfile
 from pathlib import Path
 
-from wolfstream.service.access.copied_keys import encode_keys
+from wolfstream.service.access.key_file import encode_keys
 from wolfstream.service.access.key_ring import KeyRing
+from wolfstream.service.cluster.announcements import FleetLink
+from wolfstream.service.cluster.feeds import Feeds
+from wolfstream.service.cluster.leader import Leader
+from wolfstream.service.cluster.processes import WorkerProcesses
 from wolfstream.service.engine.facade import Engine
 from wolfstream.service.errors import StartupError
 from wolfstream.service.settings import Settings
-from wolfstream.service.views.feeds import Feeds
 from wolfstream.service.web.formats.memory import MemoryBudget
-from wolfstream.service.workers.announcements import FleetLink
-from wolfstream.service.workers.leader import Leader
-from wolfstream.service.workers.processes import WorkerProcesses
 
 
 def check_workers(settings: Settings) -> None:

@@ -73,10 +73,16 @@ class SemiparametricSVR(AnyKernel, RegressorMixin, KernelEstimator):
 
     Other parameters: see `estimators.base.KernelEstimator`.
 
-    Attributes: beta_: (K,); support_, support_vectors_; dual_coef_: alpha_i - alpha*_i,
-    (1, support vectors); n_iter_: steps; kkt_violation_: that of the solution; gamma_; samples_:
-    `TrainingSamples`, from which a server that takes the model refits it; with `trace`, trace_:
-    `semiparametric.regression.SemiparametricTrace`. A model that was loaded has no support_.
+    Attributes:
+        beta_: (K,).
+        support_: (S,) the indices of the support vectors in X; a loaded model has none.
+        support_vectors_: (S, d).
+        dual_coef_: (1, S) alpha_i - alpha*_i.
+        n_iter_: steps.
+        kkt_violation_: that of the solution.
+        gamma_: the kernel's.
+        samples_: `TrainingSamples`, from which a server that takes the model refits it.
+        trace_: with `trace`, `semiparametric.regression.SemiparametricTrace`.
     """
 
     _view: SemiparametricView = field(init=False)  # type: ignore[assignment]
@@ -106,20 +112,21 @@ class SemiparametricSVR(AnyKernel, RegressorMixin, KernelEstimator):
         rows, y = self._rows_and_targets(X, y, at_least=2)
         samples = counted(sample_weight, len(y))
         rows, y = samples.of(rows, y)
-        _, unit = middle_and_unit(y, samples.weight)
+        weight = samples.weight
+        _, unit = middle_and_unit(y, weight)
         unit = unit or 1.0
         kernel = self._kernel_for(rows)
         Psi = training_matrix(bases, rows)
         settings = self._settings(kernel)
         solution = solve_semiparametric(
-            rows, y / unit, Psi, settings, trace=self.trace, weight=samples.weight
+            rows, y / unit, Psi, settings, trace=self.trace, weight=weight
         )
         self._warn_of(solution, kernel, rows)
-        solution = _times(unit, solution)
+        solution = _in_units_of_y(solution, unit)
         if solution.trace is not None:
             self.trace_ = solution.trace
-        kept = TrainingSamples(rows, y.copy(), samples.weight)
-        self._keep(view_of(solution, rows, bases), kept, solution.n_iter, solution.kkt_violation)
+        view, training = view_of(solution, rows, bases), TrainingSamples(rows, y.copy(), weight)
+        self._take_solution(view, training, solution.n_iter, solution.kkt_violation)
         self.support_ = samples.rows[np.flatnonzero(solution.dual_coef)]
         return self
 
@@ -137,11 +144,18 @@ class SemiparametricSVR(AnyKernel, RegressorMixin, KernelEstimator):
         n_iter: int,
         kkt_violation: float,
     ) -> Self:
-        """Take over the solution that was found elsewhere with these parameters, in units of y."""
+        """Take over a solution that was found elsewhere with these parameters.
+
+        view: the solution, in units of y.
+        samples: that it was fitted to.
+        n_features: d.
+        n_iter: its steps.
+        kkt_violation: see the attribute.
+        """
         self._check_parameters()
         self._forget()
         self.n_features_in_ = n_features
-        self._keep(view, samples, n_iter, kkt_violation)
+        self._take_solution(view, samples, n_iter, kkt_violation)
         return self
 
     def predict(self, X: Any) -> Float64Array:
@@ -175,7 +189,7 @@ class SemiparametricSVR(AnyKernel, RegressorMixin, KernelEstimator):
             self.cache_bytes,
         )
 
-    def _keep(
+    def _take_solution(
         self, view: SemiparametricView, samples: TrainingSamples, n_iter: int, kkt_violation: float
     ) -> None:
         self._view = view
@@ -195,8 +209,9 @@ class SemiparametricSVR(AnyKernel, RegressorMixin, KernelEstimator):
                 ConvergenceWarning,
                 stacklevel=3,
             )
-        some = evenly(n_rows(X), PROBED)
-        if is_indefinite(kernel, take_rows(X, some), np.ones(len(some)), np.zeros(len(some))):
+        probed = evenly(n_rows(X), PROBED)
+        n = len(probed)
+        if is_indefinite(kernel, take_rows(X, probed), np.ones(n), np.zeros(n)):
             warnings.warn(
                 "the kernel matrix is not positive semidefinite: a point that satisfies the KKT "
                 "conditions need not be the optimum",
@@ -205,8 +220,8 @@ class SemiparametricSVR(AnyKernel, RegressorMixin, KernelEstimator):
             )
 
 
-def _times(unit: float, solution: SemiparametricSolution) -> SemiparametricSolution:
-    """Return the solution for targets in another unit."""
+def _in_units_of_y(solution: SemiparametricSolution, unit: float) -> SemiparametricSolution:
+    """Return the solution for y instead of y / unit."""
     trace = solution.trace
     return solution._replace(
         dual_coef=unit * solution.dual_coef,
@@ -215,17 +230,17 @@ def _times(unit: float, solution: SemiparametricSolution) -> SemiparametricSolut
     )
 
 
-def _as_basis(given: Any) -> BasisFunction:
+def _as_basis(basis: Any) -> BasisFunction:
     """Return a basis function from any of the forms that the estimator takes."""
-    if isinstance(given, Basis):
-        return basis_from_data(basis_to_data(given))
-    if isinstance(given, str):
-        return basis_from_data({"type": given})
-    if isinstance(given, Mapping):
-        return basis_from_data(given)
-    if callable(given):
-        function: BasisFunction = given
+    if isinstance(basis, Basis):
+        return basis_from_data(basis_to_data(basis))  # which checks its numbers
+    if isinstance(basis, str):
+        return basis_from_data({"type": basis})
+    if isinstance(basis, Mapping):
+        return basis_from_data(basis)
+    if callable(basis):
+        function: BasisFunction = basis
         return function
     raise ValueError(
-        f"{given!r} is no basis function: give a type's name, a mapping with a type, or a function"
+        f"{basis!r} is no basis function: give a type's name, a mapping with a type, or a function"
     )

@@ -87,10 +87,13 @@ class PreparationView(NamedTuple):
 
     layout: Layout
     moments: Moments
-    before: Float64Array  # see `Preparation`
+    before: Float64Array  # (times,), the last time in each column of seconds
 
     def numbers(self, X: Float64Array) -> Float64Array:
-        """Return rows X (n, d) as columns (n, width) before scaling, each as if it came next."""
+        """Return rows X (n, d) as columns (n, width) before scaling, each as if it came next.
+
+        Times are those since the last row that the preparation had absorbed.
+        """
         rows = encoded(self.layout, X)
         if self.layout.since:
             since = list(self.layout.since)
@@ -105,11 +108,11 @@ class Preparation:
         self.layout = layout
         self.moments = no_moments(layout.width)
         self.differences = no_differences(layout.width)
-        # The last time in each column of seconds; NaN before the first.
+        # (times,) the last time in each column of seconds; NaN before the first.
         self.before = np.full(len(layout.since), np.nan)
 
     def absorb(self, X: Float64Array) -> Float64Array:
-        """Return prepared rows (n, width) float64, each by the rows up to and including it.
+        """Return prepared rows (n, width) float64, each scaled by the rows up to and including it.
 
         The bits do not depend on how a stream is cut into blocks.
 
@@ -126,6 +129,7 @@ class Preparation:
         """Replace times by the seconds since the last row that had one."""
         for k, j in enumerate(self.layout.since):
             seconds = np.concatenate([self.before[k : k + 1], rows[:, j]])
+            # The index of the last time up to each row; 0, which may be NaN, before the first.
             last = np.maximum.accumulate(np.where(np.isnan(seconds), 0, np.arange(len(seconds))))
             rows[:, j] = log_size(seconds[1:] - seconds[last[:-1]])
             self.before[k] = seconds[last[-1]]
@@ -185,7 +189,7 @@ def encoded(layout: Layout, X: Float64Array) -> Float64Array:
 
 
 class _Indices(NamedTuple):
-    """The columns of a layout for compiled code."""
+    """The fields of a `Layout` as arrays, for compiled code."""
 
     numbers: NDArray[np.int64]
     categories: NDArray[np.int64]
@@ -214,25 +218,30 @@ def _write(
     indicators: NDArray[np.int64],
     rows: Float64Array,
 ) -> bool:
-    """Write rows X (n, d) as columns; return whether all codes are codes. rows: zeros."""
+    """Write rows X (n, d) as columns; return False at the first code that is none of 0, 1, 2, ...
+
+    missing: (n, d) whether a value is.
+    numbers, categories, slots, indicators: of a `Layout`.
+    rows: (n, width) zeros; is written.
+    """
     for i in range(len(X)):
-        at = 0
+        column = 0
         for j in numbers:
-            rows[i, at] = X[i, j]
-            at += 1
+            rows[i, column] = X[i, j]
+            column += 1
         for k in range(len(categories)):
             j, width = categories[k], slots[k]
             if missing[i, j]:
-                rows[i, at : at + width] = np.nan
+                rows[i, column : column + width] = np.nan
             else:
                 code = X[i, j]
                 if code < 0.0 or code > LARGEST_CODE or code != np.floor(code):
                     return False
-                rows[i, at + _slot_of(np.int64(code), width)] = 1.0
-            at += width
+                rows[i, column + _slot_of(np.int64(code), width)] = 1.0
+            column += width
         for j in indicators:
-            rows[i, at] = 1.0 if missing[i, j] else 0.0
-            at += 1
+            rows[i, column] = 1.0 if missing[i, j] else 0.0
+            column += 1
     return True
 
 

@@ -25,36 +25,37 @@ _INNER = 0.1
 
 
 def working_sets(problem: Problem, solver: SolverName, size: int, fresh: int) -> OuterIteration:
-    """Return outer iterations on working sets of `size` samples, at most `fresh` of them new."""
-    dual, source, run = problem.dual, problem.source, SOLVERS[solver]
+    """Return outer iterations on working sets of `size` samples, at most `fresh` <= size new."""
+    dual, source, solve = problem.dual, problem.source, SOLVERS[solver]
     scratch = scratch_for(size)
     # The number of consecutive working sets that a sample has been in.
     age = np.zeros(len(dual.y), np.int64)
 
     def move(current: Iterate, tol: float, limit: int) -> int:
-        wrong = violations(dual, current)
-        chosen = choose(
-            wrong, np.abs(current.theta) / dual.upper, age, size, fresh if age.any() else size
-        )
-        longer = age[chosen] + 1
+        violation = violations(dual, current)
+        share = np.abs(current.theta) / dual.upper
+        chosen = choose(violation, share, age, size, fresh if age.any() else size)
+        new_age = age[chosen] + 1
         age[:] = 0
-        age[chosen] = longer
-        part = Iterate(
+        age[chosen] = new_age
+        moving = Iterate(
             current.theta[chosen], current.residual[chosen], current.equality, current.beta
         )
-        sub = subproblem_of(problem, part, chosen)
+        sub = subproblem_of(problem, moving, chosen)
         rows = take(source.rows, chosen)
         kernel = _all_values(kernel_block(source.kernel, rows, rows))
-        room = scratch._replace(row=scratch.row[: len(chosen)], gain=scratch.gain[: len(chosen)])
-        room.inner[0] = np.inf
-        before = current.beta.copy()
-        worst = max(float(wrong.max()), equality_violation(dual, current.equality))
-        inner = _INNER * max(worst, tol)
-        _, taken = run(sub, kernel, room, inner, min(limit, _STEPS * size))
+        n = len(chosen)
+        own_scratch = scratch._replace(row=scratch.row[:n], gain=scratch.gain[:n])
+        own_scratch.inner[0] = np.inf  # MPD begins anew
+        old_beta = current.beta.copy()
+        worst = max(float(violation.max()), equality_violation(dual, current.equality))
+        sub_tol = _INNER * max(worst, tol)
+        _, taken = solve(sub, kernel, own_scratch, sub_tol, min(limit, _STEPS * size))
         change = np.zeros(len(dual.y))
-        change[chosen] = part.theta - current.theta[chosen]
-        current.theta[chosen] = part.theta
-        current.residual[:] += dual.Psi @ (current.beta - before)
+        change[chosen] = moving.theta - current.theta[chosen]
+        current.theta[chosen] = moving.theta
+        # The solver's residuals were copies; those of all samples follow beta and theta here.
+        current.residual[:] += dual.Psi @ (current.beta - old_beta)
         add_kernel_part(source, np.flatnonzero(change), change, current.residual)
         return taken
 
@@ -62,7 +63,7 @@ def working_sets(problem: Problem, solver: SolverName, size: int, fresh: int) ->
 
 
 def choose(
-    wrong: Float64Array,
+    violation: Float64Array,
     share: Float64Array,
     age: NDArray[np.int64],
     size: int,
@@ -70,33 +71,36 @@ def choose(
 ) -> NDArray[np.int64]:
     """Return the next working set: up to `size` samples, ascending.
 
-    wrong: (2M,) violations of P3 eq. 15a to 15c.
+    violation: (2M,) of P3 eq. 15a to 15c.
     share: (M,) |theta| as a share of C/M.
     age: (M,) the number of consecutive sets that a sample has been in; 0 outside the present one.
+    size: the bound.
+    fresh: the most new samples, at most `size`.
 
     It has the samples of the `fresh` variables that P3 eq. 6 moves. The others are kept from the
     present set: first free samples, then those at zero, then those at the bound; of each kind
     those that entered last ([SZ05]).
     """
-    chosen = np.unique(steepest_variables(wrong, fresh) % len(age))
+    chosen = np.unique(steepest_variables(violation, fresh) % len(age))
     present = age > 0
     present[chosen] = False
     candidates = np.flatnonzero(present)
-    place = np.where(share == 0.0, 1, np.where(share >= 1.0, 2, 0))[candidates]
-    order = np.lexsort((age[candidates], place))
+    rank = np.where(share == 0.0, 1, np.where(share >= 1.0, 2, 0))[candidates]
+    order = np.lexsort((age[candidates], rank))
     kept = candidates[order[: max(size - len(chosen), 0)]]
     return np.sort(np.concatenate([chosen, kept]))
 
 
-def steepest_variables(wrong: Float64Array, count: int) -> NDArray[np.int64]:
+def steepest_variables(violation: Float64Array, count: int) -> NDArray[np.int64]:
     """Return up to `count` variables of z = (alpha, alpha*), those that P3 eq. 6 moves.
 
-    wrong: (2M,) violations of P3 eq. 15a to 15c. A move d_i = -1 or 1 lowers the Lagrangian where
-    i violates these conditions, and by as much, so the best d moves the largest violations.
+    violation: (2M,) of P3 eq. 15a to 15c. A move d_i = -1 or 1 lowers the Lagrangian where i
+        violates these conditions, and by as much, so the best d moves the largest violations.
     """
-    return largest(wrong, count)
+    return largest(violation, count)
 
 
 def _all_values(values: Float64Array) -> KernelValues:
+    """Return (n, n) kernel values as rows of which none is missing."""
     n = len(values)
     return KernelValues(values, np.arange(n), np.zeros(n, np.int64), np.zeros(1, np.int64))

@@ -7,8 +7,8 @@ quadratic. The dual step lets beta_j grow along the gradient (A z)_j, scaled by 
 the dual Hessian's diagonal.
 
 This departs from P3 in two points. P3's dual step alone makes beta the integral of A z, which
-oscillates: on P3's test problem at C = 1000 it never settles with the step that is best at C = 1,
-and a step that settles there takes ten times as many steps at C = 1. Here beta also follows A z
+oscillates: on P3's test problem at C = 1000 it never converges with the step that is best at C = 1,
+and a step that converges there takes ten times as many steps at C = 1. Here beta also follows A z
 directly, by rho (the augmented Lagrangian of `semiparametric.subproblem`), which damps it. And the
 partner is the second steepest sample only in the beginning, when theta go from bound to bound;
 later the steepest samples are neighbours with nearly equal rows. At C = 1000 and M = 1000 the rule
@@ -36,7 +36,7 @@ from wolfstream.solver.semiparametric.subproblem import (
 )
 
 # The dual step (its factor of A z) as a share of rho. At 1.0, P3's problem of 16 basis functions
-# does not settle at C = 1; 0.1 takes up to twice as many steps as 0.4.
+# does not converge at C = 1; 0.1 takes up to twice as many steps as 0.4.
 _DUAL_STEP = 0.3
 # A smaller share of a curvature is rounding.
 _FLAT = 1e-10
@@ -48,7 +48,10 @@ _PIECES = 10
 def pdsg(
     sub: Subproblem, kernel: KernelValues, scratch: Scratch, tol: float, limit: int
 ) -> tuple[int, int]:
-    """Iterate until the KKT violation is at most tol, a row is missing, or `limit` steps.
+    """Iterate until the KKT violation is at most tol, a row is missing, or `limit` steps are done.
+
+    sub: is updated.
+    kernel: rows of kernel values; where one is missing, `scratch.needed` says which the step needs.
 
     Returns the reason for the end and the number of steps.
     """
@@ -80,7 +83,7 @@ def augmented(sub: Subproblem, kernel_value: float, i: int, j: int) -> float:
 
 @inner
 def partner(sub: Subproblem, kernel_row: Float64Array, i: int, scratch: Scratch) -> int:
-    """Return the sample that moves together with i, the steepest; i where no other would move.
+    """Return the sample that moves together with i, the steepest one; i where no other would move.
 
     Where i alone would cross its whole piece, it is the sample that violates the conditions most
     apart from i: P3 eq. 6 for two variables; scratch.gain must hold the violations (`steepest`).
@@ -115,6 +118,13 @@ def _gains(
     inverse: float,
     gain: Float64Array,
 ) -> None:
+    """Write how much each sample's own step gains after sample i has moved; see `partner`.
+
+    change: of theta_i.
+    row: (n,) of K + Psi diag(rho) Psi' at i.
+    inverse: 1 / the curvature of i where i stays optimal, otherwise 0.
+    gain: (n,) is written.
+    """
     raising, lowering, raise_room, lower_room = slopes
     for j in range(len(gain)):
         r = residual[j] + change * row[j]
@@ -130,10 +140,11 @@ def _gains(
 def pair_minimum(sub: Subproblem, i: int, j: int, shared: float) -> tuple[float, float]:
     """argmin of the augmented Lagrangian over theta_i, theta_j in their box, the others fixed.
 
-    shared: entry i, j of its Hessian. The search goes from piece to piece of the objective, each
-    bounded by zero and the box. Where both may move, it follows Newton's step, or the null
-    direction of a singular Hessian, to the end of the piece; otherwise the steeper one moves to
-    its minimum.
+    The search goes from piece to piece of the objective, each bounded by zero and the box. Where
+    both may move, it follows Newton's step, or the null direction of a singular Hessian, to the end
+    of the piece; otherwise the steeper one moves to its minimum.
+
+    shared: entry i, j of the Hessian.
     """
     epsilon, upper_a, upper_b = sub.epsilon, sub.upper[i], sub.upper[j]
     a, b = sub.theta[i], sub.theta[j]
@@ -149,9 +160,9 @@ def pair_minimum(sub: Subproblem, i: int, j: int, shared: float) -> tuple[float,
         v_a, v_b = _descent(a, r_a, epsilon, upper_a), _descent(b, r_b, epsilon, upper_b)
         if larger(v_a, v_b) <= rounding:
             break
-        step_a, step_b, part = 0.0, 0.0, 0.0
+        step_a, step_b, share = 0.0, 0.0, 0.0
         if (v_a > 0.0 or 0.0 < abs(a) < upper_a) and (v_b > 0.0 or 0.0 < abs(b) < upper_b):
-            sign_a, sign_b = _piece(a, r_a, epsilon), _piece(b, r_b, epsilon)
+            sign_a, sign_b = _side(a, r_a, epsilon), _side(b, r_b, epsilon)
             g_a, g_b = r_a + sign_a * epsilon, r_b + sign_b * epsilon
             if determinant > _FLAT * A * B:
                 step_a = (shared * g_b - B * g_a) / determinant
@@ -161,27 +172,27 @@ def pair_minimum(sub: Subproblem, i: int, j: int, shared: float) -> tuple[float,
                 far = 4.0 * larger(upper_a, upper_b) / (abs(shared) + A)
                 step_a = -far * shared if g_a * shared > g_b * A else far * shared
                 step_b = far * A if g_a * shared > g_b * A else -far * A
-            until_a = _until(a, step_a, sign_a, upper_a)
-            part = smaller(until_a, _until(b, step_b, sign_b, upper_b))
-        if part <= 0.0:
-            part = 1.0
+            share_a = _share_within(a, step_a, sign_a, upper_a)
+            share = smaller(share_a, _share_within(b, step_b, sign_b, upper_b))
+        if share <= 0.0:
+            share = 1.0
             step_a = best_theta(a, r_a, A, epsilon, upper_a) - a if v_a >= v_b else 0.0
             step_b = best_theta(b, r_b, B, epsilon, upper_b) - b if v_a < v_b else 0.0
-        a, b = _snapped(a + part * step_a, upper_a), _snapped(b + part * step_b, upper_b)
-        r_a += part * (step_a * A + step_b * shared)
-        r_b += part * (step_a * shared + step_b * B)
+        a, b = _snapped(a + share * step_a, upper_a), _snapped(b + share * step_b, upper_b)
+        r_a += share * (step_a * A + step_b * shared)
+        r_b += share * (step_a * shared + step_b * B)
     return a, b
 
 
 @inner
-def _piece(theta: float, r: float, epsilon: float) -> float:
-    """Return the sign of the side of zero on which the objective falls."""
+def _side(theta: float, r: float, epsilon: float) -> float:
+    """Return the sign of theta; at zero, that of the side on which the objective falls."""
     return 1.0 if theta > 0.0 or (theta == 0.0 and r + epsilon < 0.0) else -1.0
 
 
 @inner
-def _until(theta: float, step: float, sign: float, upper: float) -> float:
-    """Return the share of the step, at most 1, that stays in the piece of this sign."""
+def _share_within(theta: float, step: float, sign: float, upper: float) -> float:
+    """Return the share of the step, at most 1, that stays on the side of this sign."""
     if step == 0.0:
         return 1.0
     end = larger(sign, 0.0) * upper if step > 0.0 else smaller(sign, 0.0) * upper

@@ -9,15 +9,16 @@ from numpy.typing import NDArray
 from wolfstream.solver.arrays import Float64Array
 from wolfstream.solver.simplex.problem import Problem, empty_problem
 
-_MEMBER_FIELDS = ("alpha", "gradient", "sign", "column")
+# The fields with an entry for each member that are saved; the others are those of stored samples.
+_SAVED_FIELDS = ("alpha", "gradient", "sign", "column")
 
 
 def problems_to_arrays(problems: Sequence[Problem]) -> dict[str, NDArray[Any]]:
-    """Return copies of all problems' sizes, of their single numbers and their members' fields."""
+    """Return copies of the problems' fields, those of members one problem after the other."""
     sizes = [int(problem.size[0]) for problem in problems]
     members = {
         field: np.concatenate([getattr(p, field)[:n] for p, n in zip(problems, sizes, strict=True)])
-        for field in _MEMBER_FIELDS
+        for field in _SAVED_FIELDS
     }
     return {
         "sizes": np.array(sizes, np.int64),
@@ -38,15 +39,14 @@ def problems_from_arrays(
     inverse_weight: (slots,) 1 / weight of each stored sample.
     """
     problems = []
-    indefinite = arrays["indefinite"]
     ends = np.cumsum(arrays["sizes"])
     for i, (size, end) in enumerate(zip(arrays["sizes"].tolist(), ends.tolist(), strict=True)):
         problem = empty_problem(max(1, size))
-        for field in _MEMBER_FIELDS:
+        for field in _SAVED_FIELDS:
             getattr(problem, field)[:size] = arrays[field][end - size : end]
         problem.diagonal[:size] = kernel_diagonal[problem.column[:size]] + 1.0
         problem.inverse_weight[:size] = inverse_weight[problem.column[:size]]
         problem.q[0], problem.steps[0] = arrays["q"][i], arrays["steps"][i]
-        problem.size[0], problem.indefinite[0] = size, indefinite[i]
+        problem.size[0], problem.indefinite[0] = size, arrays["indefinite"][i]
         problems.append(problem)
     return problems

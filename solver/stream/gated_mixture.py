@@ -21,11 +21,11 @@ from wolfstream.solver.stream.value_mixture import (
     DECAY,
     ValueMixture,
     influence,
-    mix,
-    mixed,
+    learn_rows,
     mixture_arrays,
     mixture_from_arrays,
     new_mixture,
+    predict_rows,
     rescale,
 )
 
@@ -58,22 +58,22 @@ def learn_gated(
     Returns the predictions (n,), and the unweighted squared errors (n, E + S) of the experts and
     the stackers of all rows.
     """
-    answers, errors = mix(gated.every, values, target, weight)
+    answers, errors = learn_rows(gated.every, values, target, weight)
     far = np.empty(len(values), np.bool_)
     _gate(gated.gap, values, far)
     if far.any():
         both = np.concatenate([answers[far, None], values[far]], axis=1)
-        answers[far], _ = mix(gated.apart, both, target[far], weight[far])
+        answers[far], _ = learn_rows(gated.apart, both, target[far], weight[far])
     return answers, errors
 
 
 def predict_gated(gated: GatedMixture, values: Float64Array) -> tuple[Float64Array, Float64Array]:
     """Return the predictions (n,) and variances (n,) of rows without targets; values: (n, E)."""
-    answers, variances = mixed(gated.every, values)
+    answers, variances = predict_rows(gated.every, values)
     far = _far(gated, values)
     if far.any():
         both = np.concatenate([answers[far, None], values[far]], axis=1)
-        answers[far], variances[far] = mixed(gated.apart, both)
+        answers[far], variances[far] = predict_rows(gated.apart, both)
     return answers, variances
 
 
@@ -92,6 +92,12 @@ def rescale_gated(gated: GatedMixture, factor: float) -> None:
     rescale(gated.apart, factor)
     gap = factor * float(gated.gap[0])
     gated.gap[:] = (gap, gated.gap[1]) if np.isfinite(gap) else 0.0
+
+
+def copy_of(gated: GatedMixture) -> GatedMixture:
+    """Return a copy that learning leaves as it is."""
+    every, apart = (ValueMixture(*(a.copy() for a in each)) for each in gated[:2])
+    return GatedMixture(every, apart, gated.gap.copy())
 
 
 def gated_arrays(name: str, gated: GatedMixture) -> dict[str, NDArray[Any]]:

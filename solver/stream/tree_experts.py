@@ -78,6 +78,11 @@ class TreesView(NamedTuple):
         """The parameters of the trees and stackers; see `tree_mixing.kinds_of_mixing`."""
         return kinds_of_mixing(regression=self.forests.classes == 0)
 
+    @property
+    def n_kinds(self) -> int:
+        """The number of `kinds`."""
+        return len(self.mixing.weight) - 1
+
     def answer(self, raw: RawRows, answers: Any) -> Any:
         """Return the predictions of bank and trees together; answers: of the bank alone."""
         return self.mixing.answer(self.forests, raw, answers)
@@ -232,7 +237,7 @@ class TreeExperts:
             former, self.running = self.forests, None
             self.forests = self._refits.take(self.samples)
             if former is not None and self.forests is not None:
-                self.mixing.take(former, self.forests)
+                self.mixing.change_units(former, self.forests)
         elif self.running is None and self.samples == self._next:
             shape = min(self.window.size, self.samples), self._work_columns, self.classes
             fit = fit_at(self.samples, *shape, work(), past=self.past_trees)

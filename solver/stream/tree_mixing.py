@@ -1,4 +1,8 @@
-"""Combines the predictions of a bank and its trees: by `combination`, or by `gated_mixture`."""
+"""Combines the predictions of a bank of experts (`solver.adaptive`) and of two kinds of trees.
+
+One kind is fitted to labels, the other to the residuals of the bank. Probabilities of classes are
+combined by `adaptive.combination`, numbers by `gated_mixture`.
+"""
 
 from collections.abc import Mapping
 from typing import Any, NamedTuple
@@ -31,6 +35,7 @@ from wolfstream.solver.stream.forests import (
 )
 from wolfstream.solver.stream.gated_mixture import (
     GatedMixture,
+    copy_of,
     gated_arrays,
     gated_from_arrays,
     influence_gated,
@@ -41,18 +46,18 @@ from wolfstream.solver.stream.gated_mixture import (
 )
 from wolfstream.solver.stream.value_mixture import FIRST_WEIGHT, HORIZONS
 
-# The bank, trees fitted to labels, and trees fitted to residuals.
+# In this order: the bank, trees fitted to labels, and trees fitted to residuals.
 EXPERTS = 3
 _STEPS = CLASSIFICATION.stackers
 _PRIOR = np.concatenate([[FIRST_WEIGHT], np.ones(EXPERTS - 1 + len(_STEPS))])
-# Probabilities of the bank count as at least this.
-_LEAST = 1e-4
+# Probabilities of the bank count as at least this, so that their logarithms are bounded.
+_LEAST_OF_BANK = 1e-4
 
 
 class MixedAnswers(NamedTuple):
     """Predictions for n rows before they were learned."""
 
-    answers: Any
+    answers: Any  # ClassAnswers, or targets (n,)
     losses: Float64Array  # (n, experts and stackers)
 
 
@@ -95,8 +100,8 @@ class ClassMixing(NamedTuple):
         )
         return MixedAnswers(ClassAnswers(probability.argmax(axis=1), probability), losses)
 
-    def take(self, former: Forests, forests: Forests) -> None:
-        """Do nothing for other forests: probabilities have no unit."""
+    def change_units(self, former: Forests, forests: Forests) -> None:
+        """Do nothing where new forests replace former ones: probabilities have no unit."""
 
     def answer(self, forests: Forests, raw: RawRows, answers: ClassAnswers) -> ClassAnswers:
         """Return the predictions of bank and trees together; answers: of the bank alone."""
@@ -119,7 +124,7 @@ class ClassMixing(NamedTuple):
         d_scores = score_gradient(self.combination, scores[0], awake[0], direction)
         # Trees are piecewise constant, and residual trees add to the bank's scores.
         p = answers.probability[0]
-        gradient = np.where(p > _LEAST, d_scores[0], 0.0)
+        gradient = np.where(p > _LEAST_OF_BANK, d_scores[0], 0.0)
         gradient += np.where(p > LEAST_PROBABILITY, d_scores[2], 0.0)
         return np.asarray(gradient - gradient.mean())
 
@@ -157,8 +162,8 @@ class ValueMixing(NamedTuple):
         t, losses = learn_gated(self.mixture, votes, in_units(forests.units, y), weight)
         return MixedAnswers(unscaled(forests.units, t, votes[:, 0]), losses)
 
-    def take(self, former: Forests, forests: Forests) -> None:
-        """Rescale to the unit of other forests."""
+    def change_units(self, former: Forests, forests: Forests) -> None:
+        """Rescale to the unit of new forests, which replace former ones."""
         rescale_gated(self.mixture, former.units.unit / forests.units.unit)
 
     def answer(self, forests: Forests, raw: RawRows, answers: ValueAnswers) -> ValueAnswers:
@@ -169,7 +174,7 @@ class ValueMixing(NamedTuple):
         return ValueAnswers(unscaled(forests.units, t, votes[:, 0]), deviation)
 
     def bank_rate(self, forests: Forests, raw: RawRows, answers: ValueAnswers) -> float:
-        """Return the derivative of the prediction for a row in the bank's.
+        """Return by how much the prediction for a row grows with the bank's.
 
         Trees are piecewise constant.
 
@@ -177,11 +182,11 @@ class ValueMixing(NamedTuple):
         answers: of the bank alone.
         """
         rates = influence_gated(self.mixture, value_votes(forests, raw, answers.prediction))
-        return float(rates[0] + rates[2])
+        return float(rates[0] + rates[2])  # residual trees add to the bank's prediction
 
     def copy(self) -> "ValueMixing":
         """Return an immutable copy that predicts."""
-        return ValueMixing(gated_from_arrays("mixing", self.arrays()))
+        return ValueMixing(copy_of(self.mixture))
 
     def arrays(self) -> dict[str, NDArray[Any]]:
         """Return a copy, as named plain arrays."""
@@ -230,7 +235,7 @@ def _write_scores(
 ) -> NDArray[np.bool_]:
     """Write the scores (n, EXPERTS, at least K) of bank and trees; return that all are awake."""
     p = answers.probability
-    scores[:, 0, : p.shape[1]] = np.log(np.maximum(p, _LEAST))
+    scores[:, 0, : p.shape[1]] = np.log(np.maximum(p, _LEAST_OF_BANK))
     write_class_scores(forests, raw, base_of(answers), scores)
     awake = np.empty(scores.shape[:2], np.bool_)
     awake.fill(True)

@@ -1,17 +1,17 @@
 """Combines the values of a few experts into one prediction, by their absolute errors.
 
     stacker      v = v_0 + sum_e a_e (v_e - v_0),  a by ridge regression with a horizon
-    weights      w_e <- w_e exp(-RATE min(|y - v_e| / u, MOST)), then fixed share (Herbster and
-                 Warmuth 1998);  u the decayed mean of the least absolute error of each sample
+    weights      w_e <- w_e exp(-RATE min(|y - v_e| / u, MAX_ERROR)), then fixed share (Herbster
+                 and Warmuth 1998);  u the decayed mean of the least absolute error of each sample
     prediction   sum_e w_e v_e over experts and stackers
 
 Expert 0 is the one that the others improve: it weighs FIRST_WEIGHT before any sample, and stackers
 begin as it. Their targets have the variance (NOISE u)^2, so that they learn from differences as
 small as the errors; where values come in units of an error (`past_values`), it is 1. The square of
 an error e of a stacker is divided by max(|e| / u, CORE), so that outliers hardly move it
-(iteratively reweighted least squares; Holland and Welsch 1977). All errors
-have one unit, instead of a likelihood with a deviation for each expert, so that an expert that
-fails where a level jumps loses its weight at once.
+(iteratively reweighted least squares; Holland and Welsch 1977). All errors have one unit, instead
+of a likelihood with a deviation for each expert, so that an expert that fails where a level jumps
+loses its weight at once.
 """
 
 from collections.abc import Mapping
@@ -24,11 +24,16 @@ from wolfstream.solver.adaptive.least_squares import least_squares_step
 from wolfstream.solver.arrays import Float64Array
 from wolfstream.solver.compiled import compiled, inner, larger, smaller
 
-RATE, MOST, SHARE, CORE, NOISE = 0.3, 10.0, 0.002, 0.3, 4.0
+# SHARE is how much of the weight before any sample is mixed into the weights after each one.
+RATE, MAX_ERROR, SHARE, CORE, NOISE = 0.3, 10.0, 0.002, 0.3, 4.0
+# The factor of all decayed sums for each sample.
 DECAY = 0.999
+# Of expert 0; all others weigh 1.
 FIRST_WEIGHT = 4.0
+# Of the stackers, in samples.
 HORIZONS = (300.0, np.inf)
-_SMALLEST = 1e-9
+# The least value of u.
+_SMALLEST_UNIT = 1e-9
 # Errors whose squares lie beyond this, or below its inverse, are too far from the present values.
 _REACH = 1e100
 
@@ -79,22 +84,26 @@ def rescale(mixture: ValueMixture, factor: float) -> None:
 class MixtureWork(NamedTuple):
     """Reused memory for one row."""
 
-    kept: Float64Array  # (S,) the factor by which one sample decays a stacker
+    stacker_decay: Float64Array  # (S,) the factor by which one sample decays what a stacker knows
     v: Float64Array  # (E + S,) values
     difference: Float64Array  # (E,) values less that of expert 0
-    gain: Float64Array  # (E,)
-    prior: Float64Array  # (E + S,)
+    gain: Float64Array  # (E,) of `least_squares`
+    prior: Float64Array  # (E + S,) weights before any sample
 
 
 def mixture_work(mixture: ValueMixture) -> MixtureWork:
     """Return reused memory for a mixture."""
     experts = mixture.a.shape[1]
-    kept = np.exp(-1.0 / np.array(HORIZONS))
-    room = (np.empty(len(mixture.weight)), np.empty(experts), np.empty(experts))
-    return MixtureWork(kept, *room, prior_of(experts))
+    return MixtureWork(
+        stacker_decay=np.exp(-1.0 / np.array(HORIZONS)),
+        v=np.empty(len(mixture.weight)),
+        difference=np.empty(experts),
+        gain=np.empty(experts),
+        prior=prior_of(experts),
+    )
 
 
-def mix(
+def learn_rows(
     mixture: ValueMixture,
     values: Float64Array,
     target: Float64Array,
@@ -117,10 +126,10 @@ def mix(
     return answers, errors
 
 
-def mixed(mixture: ValueMixture, values: Float64Array) -> tuple[Float64Array, Float64Array]:
+def predict_rows(mixture: ValueMixture, values: Float64Array) -> tuple[Float64Array, Float64Array]:
     """Return the predictions (n,) and variances (n,) of rows without targets; values: (n, E)."""
     answers, variances = np.empty((2, len(values)))
-    _answer(mixture, values, mixture_work(mixture), answers, variances)
+    _predict(mixture, values, mixture_work(mixture), answers, variances)
     return answers, variances
 
 
@@ -170,7 +179,7 @@ def learn_row(
         target by chance.
     """
     stackers, experts = c.a.shape
-    answer, least = say(c, values, row), np.inf
+    answer, least = predict_row(c, values, row), np.inf
     for e in range(experts + stackers):
         error = abs(y - row.v[e])
         least = smaller(least, error)
@@ -179,24 +188,25 @@ def learn_row(
         c.memory[e] = DECAY * c.memory[e] + w
     c.error[0] = DECAY * c.error[0] + (abs(y - answer) if in_units else least)
     c.error[1] = DECAY * c.error[1] + 1.0
-    unit = larger(c.error[0] / c.error[1], _SMALLEST)
+    unit = larger(c.error[0] / c.error[1], _SMALLEST_UNIT)
     variance = 1.0 if in_units else NOISE * NOISE * unit * unit
     for s in range(stackers):
         error = y - row.v[experts + s]
         spread = variance * larger(abs(error) / unit, CORE) / w
-        least_squares_step(c.a[s], c.P[s], row.difference, row.gain, row.kept[s], error, spread)
+        decay = row.stacker_decay[s]
+        least_squares_step(c.a[s], c.P[s], row.difference, row.gain, decay, error, spread)
     total = 0.0
     for e in range(experts + stackers):
-        c.weight[e] *= np.exp(-RATE * w * smaller(np.sqrt(errors[e]) / unit, MOST))
+        c.weight[e] *= np.exp(-RATE * w * smaller(np.sqrt(errors[e]) / unit, MAX_ERROR))
         total += c.weight[e]
     for e in range(experts + stackers):
-        kept = c.weight[e] / total if total > 0.0 else row.prior[e]
-        c.weight[e] = (1.0 - SHARE) * kept + SHARE * row.prior[e]
+        share = c.weight[e] / total if total > 0.0 else row.prior[e]
+        c.weight[e] = (1.0 - SHARE) * share + SHARE * row.prior[e]
     return answer
 
 
 @compiled
-def _answer(
+def _predict(
     c: ValueMixture,
     values: Float64Array,
     row: MixtureWork,
@@ -204,7 +214,7 @@ def _answer(
     variances: Float64Array,
 ) -> None:
     for i in range(len(values)):
-        answers[i] = say(c, values[i], row)
+        answers[i] = predict_row(c, values[i], row)
         variances[i] = 0.0
         for e in range(len(c.weight)):
             apart = row.v[e] - answers[i]
@@ -218,8 +228,13 @@ def mean_square(c: ValueMixture, e: int) -> float:
 
 
 @inner
-def say(c: ValueMixture, values: Float64Array, row: MixtureWork) -> float:
-    """Write the values of experts and stackers into `row.v`; return the prediction."""
+def predict_row(c: ValueMixture, values: Float64Array, row: MixtureWork) -> float:
+    """Return the prediction for a row without a target; write what it is made of into `row`.
+
+    c: the mixture.
+    values: (E,) of the experts.
+    row: reused memory; gets the values of experts and stackers, and the differences.
+    """
     stackers, experts = c.a.shape
     answer = 0.0
     for e in range(experts):

@@ -40,10 +40,15 @@ def predict_run(
     trace: Trace,
     total: Float64Array,
 ) -> None:
-    """Write the decisions of samples [start, stop) of other classes.
+    """Write the decisions of samples [start, stop) of a block, which the problem does not learn.
 
     With kernel values by column, which needs a block of at least eight samples, members are added
     one by one to eight sums in a vector register.
+
+    values: of the block; not read where `by_column` is given.
+    by_column: (columns, B) `KernelValues.block` transposed; (0, 0) for few samples.
+    trace: entries [start, stop) of its decisions and margins are written.
+    total: (B,) reused memory.
     """
     if len(by_column) == 0:
         whole = Layout(0, problem.size[0])

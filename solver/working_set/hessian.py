@@ -13,6 +13,8 @@ from wolfstream.solver.arrays import Float64Array, FloatArray
 from wolfstream.solver.compiled import compiled, inner, larger, smaller
 from wolfstream.solver.kernels.cached_rows import RowCache
 from wolfstream.solver.simplex.problem import Problem
+from wolfstream.solver.working_set.code_cells import Words
+from wolfstream.solver.working_set.coded_gram import NO_CODES, decode
 
 
 class KernelValues(NamedTuple):
@@ -32,6 +34,9 @@ class KernelValues(NamedTuple):
     # that entered the store last, whose columns are not in its matrix yet (`gram`), and that
     # therefore do not count as stored here.
     before: int = 0
+    # The values of all stored samples, of which `kept` has the rows that were decoded last; empty
+    # where `kept` is all that there is.
+    codes: Words = NO_CODES
 
     @property
     def used(self) -> int:
@@ -100,15 +105,20 @@ def ridge_of(problem: Problem, ridge: Ridge, p: int) -> float:
 
 @inner
 def at_hand(values: KernelValues, column: int) -> bool:
-    """Return whether the row of kernel values of a column is kept, and note its use."""
+    """Return whether the row of kernel values of a column is kept, and note its use.
+
+    A row of codes is decoded. The one before, which a step may read with it, stays.
+    """
     kept = values.kept
     if column >= values.stored:
         return True
-    place = kept.slot_of[column]
-    if place < 0:
-        return False
+    slot = kept.slot_of[column]
+    if slot < 0:
+        if len(values.codes) == 0:
+            return False
+        slot = decode(values.codes, kept, column, values.stored)
     kept.clock[0] += 1
-    kept.last_used[place] = kept.clock[0]
+    kept.last_used[slot] = kept.clock[0]
     return True
 
 
@@ -167,12 +177,13 @@ def hessian_row(
     row[p] += ridge_of(problem, ridge, p)
 
 
-def refresh(problem: Problem, parts: Iterable[KernelValues], ridge: Ridge) -> None:
+def refresh(problem: Problem, batches: Iterable[KernelValues], ridge: Ridge) -> None:
     """Scale to sum alpha = 1 and compute g = -2 A alpha and q = -alpha'g / 2 (P1 eq. 3.10).
 
     This removes the rounding of thousands of updates.
 
-    parts: kernel values; each member with weight has its row at hand in exactly one of them.
+    batches: kernel values, as many rows at a time as fit into memory. The row of each member with
+        weight is at hand in exactly one of them.
     ridge: of the problem.
     """
     n = problem.size[0]
@@ -180,7 +191,7 @@ def refresh(problem: Problem, parts: Iterable[KernelValues], ridge: Ridge) -> No
     layout = layout_of(problem, n)
     alpha /= alpha.sum()
     g[:] = 0.0
-    for values in parts:
+    for values in batches:
         add_products(problem, values, layout, ridge, row)
     problem.q[0] = -0.5 * (alpha @ g)
     problem.steps[0] = 0

@@ -25,10 +25,11 @@ from wolfstream.solver.working_set.answers import (
 )
 from wolfstream.solver.working_set.blocks import BLOCK_ROWS, block_end
 from wolfstream.solver.working_set.class_pairs import ClassPairs, Ridges
+from wolfstream.solver.working_set.coded_gram import may_be_coded
 from wolfstream.solver.working_set.intake import Intake
 from wolfstream.solver.working_set.pair_problems import PairProblems
 from wolfstream.solver.working_set.store import FREE, Bounds, SampleStore
-from wolfstream.solver.working_set.summary import Summary, summary_of
+from wolfstream.solver.working_set.summary import Sizes, Summary, summary_of
 from wolfstream.solver.working_set.view import WorkingSetView, view_of
 
 # The bytes of kernel values that are kept by default: a whole matrix of 16,384 float32 samples.
@@ -44,7 +45,7 @@ class WorkingSet:
     algorithm: "sfw", or "msfw" with away steps.
     corrective_steps: the most swaps after each of P1's own steps; with 0 the algorithm is exactly
         P1's. Two follow for a sample in the set, more only while the set's duality gap exceeds
-        q / 2, where noisy labels keep it (`sfw.walk`).
+        q / 2, as it does for long where labels are noisy (`sfw.walk`).
     max_size: the bound on the number of stored samples, None for no bound. After each
         max_size // 32 samples, a set within that distance of its bound evicts samples
         (`working_set.eviction`), so that the bound holds for blocks of any length.
@@ -59,6 +60,8 @@ class WorkingSet:
     coupled: whether scores, from which probabilities are computed, couple the margins of all pairs
         (`pairs.coupled_scores`), or are the decisions. With two classes these are as small as the
         weights of a large set, with more they count pairs.
+    compact: whether stored kernel values may take a byte each (`coded_gram`), where C and the
+        weights leave a ridge that outweighs their rounding.
 
     Raises ValueError for a bound below two samples and for weights that are not above zero.
     """
@@ -75,6 +78,7 @@ class WorkingSet:
         gram_bytes_max: int = GRAM_BYTES,
         largest_weight: float = 1.0,
         coupled: bool = True,
+        compact: bool = False,
     ) -> None:
         self.kernel = kernel
         self.coupled = coupled
@@ -84,7 +88,8 @@ class WorkingSet:
         precision = self.ridges.precision(kernel, largest_weight)
         self.precision = precision if dtype is None else precision._replace(dtype=dtype)
         self.max_size = max_size
-        self._intake = Intake(kernel, self.precision, Bounds(max_size, gram_bytes_max))
+        coded = compact and may_be_coded(kernel, self.precision, self.ridges.least(largest_weight))
+        self._intake = Intake(kernel, self.precision, Bounds(max_size, gram_bytes_max, coded))
         self.n_classes = 0
         self.seen = 0
         self._pairs: ClassPairs | None = None
@@ -201,6 +206,7 @@ class WorkingSet:
             rows = take_rows(X, part)
             block = self._intake.arriving(rows, codes[part], inverse_weight[part])
             n = len(block.codes)
+            # All are stored; their numbers in the stream are not known.
             self._intake.keep(block, np.ones(n, np.bool_), np.full(n, FREE))
         self.seen = count
         self.n_classes = max(self.n_classes, int(codes.max()) + 1)
@@ -228,8 +234,13 @@ class WorkingSet:
 
         view: of the present model.
         """
-        steps, nbytes = self.corrective_steps, self.nbytes
-        return summary_of(self.store, self.pairs, steps, view.n_support, nbytes)
+        return summary_of(view, self.sizes())
+
+    def sizes(self) -> Sizes:
+        """Return what a summary of the present model needs besides its view."""
+        pairs = self.pairs
+        indefinite, rounded = pairs.indefinite, pairs.rounded
+        return Sizes(self.store.size, self.nbytes, indefinite, rounded, self.corrective_steps)
 
     def _open_pairs(self) -> ClassPairs:
         """Make the pairs over the new store."""
@@ -244,10 +255,10 @@ class WorkingSet:
         weight: Float64Array | None,
     ) -> BlockTrace:
         """Learn a block, in which only the first sample may be of a new class."""
-        n, pairs, met = len(codes), self.pairs, int(codes[0]) + 1
-        first = self.n_classes
-        if met > first:
-            self.meet_classes(met)
+        n, pairs = len(codes), self.pairs
+        classes_before = self.n_classes
+        if codes[0] >= classes_before:
+            self.meet_classes(int(codes[0]) + 1)
         pairs.make_room(codes)
         inverse_weight = self.ridges.inverse_weights(codes, weight, self.precision)
         block = self._intake.arriving(
@@ -270,7 +281,7 @@ class WorkingSet:
             pairs.enter(block, slots)
         self.seen += n
         pairs.refresh_where_due()
-        classes = first, self.n_classes
+        classes = classes_before, self.n_classes
         stored_as = self.store.entered_of(slots)
         decision, margin = traces.decision.T, traces.margin.T
         return BlockTrace(decision, margin, admitted, traces.step, classes, stored_as)

@@ -11,11 +11,12 @@ from numpy.typing import NDArray
 
 from wolfstream.solver.arrays import Float64Array
 from wolfstream.solver.compiled import compiled, inner, larger
-from wolfstream.solver.simplex.problem import CURVATURE_ROUNDING, Problem
+from wolfstream.solver.simplex.problem import Problem, is_indefinite
 
-# The fields of `Problem` with an entry for each member, and those with one for the problem.
+# The fields of `Problem` with an entry for each member, and those with one entry for the problem.
 _MEMBER_FIELDS = ("alpha", "gradient", "sign", "column", "diagonal", "inverse_weight")
 _PROBLEM_FIELDS = ("q", "size", "steps", "indefinite")
+# How many members a new problem has room for.
 _FIRST_ROOM = 64
 
 
@@ -82,8 +83,8 @@ class PairProblems(Sequence[Problem]):
         return sum(array.nbytes for array in self.arrays)
 
     @property
-    def longest(self) -> int:
-        """The room of the problem with most room."""
+    def largest_room(self) -> int:
+        """How many members the problem with most room can have."""
         return int(self.arrays.room.max(initial=0))
 
     @property
@@ -91,8 +92,8 @@ class PairProblems(Sequence[Problem]):
         """Whether the A of a problem is known not to be positive semidefinite."""
         if self.arrays.indefinite.any():
             return True
-        negative = np.flatnonzero(self.arrays.q < 0.0)
-        return any(_is_negative(self[i]) for i in negative.tolist())
+        negative = np.flatnonzero(self.arrays.q < 0.0)  # seldom any, so few problems are made
+        return any(is_indefinite(self[i]) for i in negative.tolist())
 
     def append(self, problems: Sequence[Problem]) -> None:
         """Add copies of problems after the last one."""
@@ -102,8 +103,8 @@ class PairProblems(Sequence[Problem]):
             _copy_all(old, self.arrays)
             self._copy(problems, len(old.size))
 
-    def may_lack(self, n: int) -> bool:
-        """Whether a problem has no room for n more members."""
+    def lacks_room_for(self, n: int) -> bool:
+        """Whether any problem has no room for n more members."""
         return bool((self.arrays.size + n > self.arrays.room).any())
 
     def reserve(self, added: NDArray[np.int64]) -> None:
@@ -121,19 +122,14 @@ class PairProblems(Sequence[Problem]):
             old, self.arrays = self.arrays, _arrays_for(room)
             _copy_all(old, self.arrays)
 
-    def _copy(self, problems: Sequence[Problem], since: int) -> None:
-        """Copy problems to those from number `since` on."""
-        for i, old in enumerate(problems):
-            n, new = old.size[0], self[since + i]
+    def _copy(self, problems: Sequence[Problem], first: int) -> None:
+        """Copy problems into those from number `first` on, which have room for their members."""
+        for i, old in enumerate(problems, first):
+            n, new = old.size[0], self[i]
             for field in _MEMBER_FIELDS:
                 getattr(new, field)[:n] = getattr(old, field)[:n]
             for field in _PROBLEM_FIELDS:
                 getattr(new, field)[0] = getattr(old, field)[0]
-
-
-def _is_negative(problem: Problem) -> bool:
-    largest = float(np.abs(problem.diagonal[: problem.size[0]]).max())
-    return bool(problem.q[0] < -CURVATURE_ROUNDING * largest)
 
 
 def _room(problem: Problem) -> int:
@@ -180,10 +176,10 @@ def _copy_all(old: PairArrays, new: PairArrays) -> None:
 def enter_slots(pairs: PairArrays, stored: int, slot_of: NDArray[np.int64]) -> None:
     """Replace the block columns of newly stored members by their slots.
 
-    These members are the last of a problem.
+    Only the last B members of a problem can be new.
 
     stored: the column of the block's first sample.
-    slot_of: (B,) the slot of each sample of the block.
+    slot_of: (B,) the slot of each sample of the block that was stored.
     """
     for i in range(len(pairs.size)):
         end = pairs.first[i] + pairs.size[i]

@@ -28,11 +28,11 @@ TIE = 1e-8
 
 
 class TubeMembers(NamedTuple):
-    """The samples of a set by column, (capacity,) each; zero where no sample is held."""
+    """The samples of a set by column, (capacity,) each; beta is zero where no sample is held."""
 
     # The weights.
     beta: Float64Array
-    # h(x).
+    # h(x); any number where no sample is held, because `move` writes whole rows.
     value: Float64Array
     # y.
     target: Float64Array

@@ -6,9 +6,9 @@ from typing import Any
 
 from tests.hard.fleet_log import RecordedModel
 from tests.simulation.log_reader import Row, has_samples
-from wolfstream.service.engine.absorb import learn_again
 from wolfstream.service.model.learner import Learner
 from wolfstream.service.model.live import Model
+from wolfstream.service.recovery.absorb import learn_again
 from wolfstream.service.spec.stored import read_stored_spec
 from wolfstream.service.storage.entries import Entry
 

@@ -15,10 +15,10 @@ from tests.hard.fleet_clients import Promoted, Read
 from tests.hard.fleet_learner import STEPS, entries_of, new_learner, steps
 from tests.hard.fleet_log import BEGIN_A_TERM, RecordedModel
 from tests.simulation.log_reader import Row
-from wolfstream.service.engine.absorb import learn_again
 from wolfstream.service.engine.admission import model_limits
 from wolfstream.service.engine.followed_log import FollowedBlock, learn_block
-from wolfstream.service.model.losses import unknown_losses
+from wolfstream.service.model.comparison import unknown_losses
+from wolfstream.service.recovery.absorb import learn_again
 from wolfstream.service.settings import Settings
 
 

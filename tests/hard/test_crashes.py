@@ -28,10 +28,10 @@ from tests.hard.conftest import Report
 from tests.hard.processes import together
 from tests.service.process import CommandProcess
 from tests.service.specs import PAPERS
-from wolfstream.service.engine.absorb import decode_block
 from wolfstream.service.heads.fit import fit_from_record
 from wolfstream.service.model.learner import Learner
 from wolfstream.service.model.live import Model
+from wolfstream.service.recovery.absorb import decode_block
 from wolfstream.service.spec.model import read_spec
 from wolfstream.service.storage.data_directory import open_storage
 from wolfstream.service.storage.entries import Entry

@@ -15,7 +15,7 @@ from tests.hard.faults import Poster, failing, fill, small_disk
 from tests.service.process import CommandProcess
 from wolfstream.service.access.key_file import KeyFile
 from wolfstream.service.access.keys import KeysError, add_key
-from wolfstream.service.engine.absorb import decode_block
+from wolfstream.service.recovery.absorb import decode_block
 from wolfstream.service.storage.sqlite_rows import read_entry
 
 pytestmark = [pytest.mark.hard, pytest.mark.timeout(600)]

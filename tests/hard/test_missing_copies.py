@@ -14,8 +14,8 @@ from tests.service.nats import MISSING, NatsServers
 if MISSING:
     pytest.skip(MISSING, allow_module_level=True)
 
+from wolfstream.service.cluster.quorum import Quorum
 from wolfstream.service.fleet.connection import NatsConnection
-from wolfstream.service.fleet.quorum import Quorum
 from wolfstream.service.fleet.streams import STREAMS, make_streams
 
 pytestmark = pytest.mark.hard

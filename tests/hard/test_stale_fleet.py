@@ -16,7 +16,7 @@ from tests.service.fleet.conftest import Replica
 from tests.service.fleet.trio import wait_for
 from tests.service.nats import MISSING, NatsServers
 from tests.service.specs import PAPERS
-from wolfstream.service.engine import replay
+from wolfstream.service.recovery import replay
 
 pytestmark = [
     pytest.mark.hard,

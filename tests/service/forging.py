@@ -27,7 +27,7 @@ from tests.service.streams import (
 from wolfstream.service.heads.kinds import fit_window, head_of_call
 from wolfstream.service.model.learner import Learner
 from wolfstream.service.model.live import Model
-from wolfstream.service.samples.predicted import PredictedRows, rows_record, to_prediction_record
+from wolfstream.service.samples.record import PredictedRows, rows_record, to_prediction_record
 from wolfstream.service.samples.validation import Samples
 from wolfstream.service.spec.model import read_spec
 from wolfstream.service.storage.snapshot_format import State

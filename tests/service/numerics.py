@@ -41,7 +41,7 @@ def record() -> dict[str, Any]:
 
 def main() -> None:
     """Write the record of what is computed here."""
-    from wolfstream.service.engine.origin import present_origin
+    from wolfstream.service.recovery.replay import present_origin
     from wolfstream.service.spec.stored import NUMERICS
 
     now, origin = computed(), dict(present_origin())

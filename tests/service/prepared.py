@@ -19,9 +19,9 @@ for _name in ("uvicorn.loops.uvloop", "uvicorn.lifespan.off", "httpcore"):
     importlib.import_module(_name)
 if importlib.util.find_spec("nats"):
     importlib.import_module("wolfstream.service.web.joining")
-    importlib.import_module("wolfstream.service.web.roles")
+    importlib.import_module("wolfstream.service.cluster.roles")
 
-from wolfstream.service.engine.compiled_parts import compile_all, needed_first, parts  # noqa: E402
+from wolfstream.service.native.compiled_parts import compile_all, needed_first, parts  # noqa: E402
 from wolfstream.service.settings import Settings  # noqa: E402
 from wolfstream.service.web.formats.memory import MemoryBudget  # noqa: E402
 from wolfstream.service.web.routes.app import create_app  # noqa: E402

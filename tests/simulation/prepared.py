@@ -23,7 +23,7 @@ loops.install()
 for _name in (
     "wolfstream.service.web.server",
     "wolfstream.service.web.joining",
-    "wolfstream.service.web.roles",
+    "wolfstream.service.cluster.roles",
     "nats.js.kv",
 ):
     importlib.import_module(_name)
@@ -33,7 +33,7 @@ for _name in ("encodings.cp437", "encodings.idna", "pydantic.v1"):
 standard_library.install_late()
 
 from tests.simulation.specs import SPECS  # noqa: E402
-from wolfstream.service.engine.compiled_parts import parts_for  # noqa: E402
+from wolfstream.service.native.compiled_parts import parts_for  # noqa: E402
 from wolfstream.service.settings import Settings  # noqa: E402
 from wolfstream.service.spec.model import read_spec  # noqa: E402
 from wolfstream.service.web.formats.memory import MemoryBudget  # noqa: E402

@@ -1,4 +1,4 @@
-"""Bounds on the number of values in a body, checked before the values are built.
+"""What is checked in a body before its values are built, and in its rows before numbers are read.
 
 One byte can become an object of a hundred bytes: without bounds, two kilobytes of compressed empty
 maps took 5 GB.
@@ -7,17 +7,97 @@ In text formats, separators are counted. This gives an upper bound in a tenth of
 decoding. The structure of MessagePack is known only as it is read, so its arrays and maps are
 counted as they are built. Its texts are counted beforehand, because an array without an end could
 hold any number of them. Bodies that are too small to exceed a bound are not counted.
+
+An object that has a name twice is refused: decoders silently use the last value, while another
+reader of the same bytes, such as a proxy, may have used the first one.
 """
 
+import json
+from collections import Counter
+from collections.abc import Iterator, Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
 
-from wolfstream.service.errors import TooLarge
+from wolfstream.service.errors import InvalidSamples, TooLarge, Unreadable
 from wolfstream.service.settings import Settings
-from wolfstream.service.web.formats.repeated_names import build_object
+from wolfstream.solver.prepare.named_rows import NamedRows, Rows, n_entries, n_rows
 
+_QUOTE, _COLON = b'":'
 _CHUNK_BYTES = 1 << 20
+# In larger bodies, the repeated name is not searched for: that would take longer than decoding.
+_SEARCHED_BYTES = 1 << 17
+
+
+def check_json_names(body: bytes, decoded: Any) -> None:
+    """Raise Unreadable if an object in a JSON body has the same name twice.
+
+    Every name in the text is followed by a colon, but of two equal names in an object only one was
+    decoded. So there is no repeated name if the decoded objects have as many names as there are
+    colons. Only if they have fewer are the colons counted again, without those in texts.
+    """
+    if not _has_fewer_names(decoded, body.count(b":")):
+        return
+    if _has_fewer_names(decoded, _count_names(body)):
+        if len(body) <= _SEARCHED_BYTES:
+            json.loads(body, object_pairs_hook=build_object)
+        raise Unreadable("an object has the same name twice; leave one of them out")
+
+
+def build_object(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+    """Return an object of (name, value) pairs; a hook for decoders. Raises Unreadable."""
+    built = dict(pairs)
+    if len(built) < len(pairs):
+        twice = Counter(name for name, _ in pairs).most_common(1)[0][0]
+        raise Unreadable(f"an object has the name {twice[:40]!r} twice; leave one of them out")
+    return built
+
+
+def _has_fewer_names(decoded: Any, most: int) -> bool:
+    """Return whether all objects in plain data have fewer than `most` names in total.
+
+    It proceeds level by level, to count an object's names before it searches the object's arrays.
+    """
+    names, level = 0, [decoded]
+    while level:
+        names += sum(len(value) for value in level if type(value) is dict)
+        if names >= most:
+            return False
+        level = [
+            inner
+            for value in level
+            if type(value) is dict or type(value) is list
+            for inner in (value.values() if type(value) is dict else value)
+            if type(inner) is dict or type(inner) is list
+        ]
+    return names < most
+
+
+def _count_names(body: bytes) -> int:
+    """Count the colons of a JSON body outside its texts; other threads may run meanwhile."""
+    names, in_text = 0, False
+    for chunk in _chunks(body):
+        # Remove escaped backslashes first: then each remaining backslash escapes the next byte.
+        content = np.frombuffer(chunk.replace(rb"\\", b"").replace(rb"\"", b""), np.uint8)
+        if len(content):
+            inside = np.bitwise_xor.accumulate(content == _QUOTE) ^ in_text
+            names += int(np.count_nonzero((content == _COLON) & ~inside))
+            in_text = bool(inside[-1])
+    return names
+
+
+def _chunks(body: bytes) -> Iterator[bytes]:
+    """Yield chunks that do not end in a backslash, which could escape a byte of the next chunk."""
+    start = 0
+    while start < len(body):
+        stop = start + _CHUNK_BYTES
+        if body[stop - 1 : stop] == b"\\":
+            rest = body[stop:]
+            stop += len(rest) - len(rest.lstrip(b"\\")) + 1
+        yield body[start:stop]
+        start = stop
+
+
 # A row is an array or object, its label may be another, and a tensor has some around its rows.
 _CONTAINERS_PER_ROW, _OTHER_CONTAINERS = 4, 1_000
 
@@ -73,8 +153,8 @@ def check_lines(body: bytes, separators: bytes, bounds: Bounds) -> None:
 def check_msgpack(body: bytes, bounds: Bounds) -> None:
     """Raise TooLarge if MessagePack has more texts than values are allowed.
 
-    `Counter` counts an array only once it is complete; before that, an array without an end could
-    already hold too many texts. The values are walked through only if enough bytes could each
+    `ValueCounter` counts an array only once it is complete; before that, an array without an end
+    could already hold too many texts. The values are walked through only if enough bytes could each
     begin a text.
     """
     content = np.frombuffer(body, np.uint8)
@@ -132,7 +212,7 @@ _FIXED_SIZES |= {0xD4 + k: 1 + (1 << k) for k in range(5)}
 _LAYOUTS = [_layout(first_byte) for first_byte in range(256)]
 
 
-class Counter:
+class ValueCounter:
     """Counts arrays, maps and their values; its methods are a decoder's hooks."""
 
     def __init__(self, bounds: Bounds) -> None:
@@ -183,3 +263,55 @@ def _count(body: bytes, characters: bytes) -> int:
         chunk = content[start : start + _CHUNK_BYTES]
         total += sum(int(np.count_nonzero(chunk == character)) for character in characters)
     return total
+
+
+def check_size(body: Any, settings: Settings) -> None:
+    """Raise TooLarge for too many rows in `x`, InvalidSamples for a row with too many numbers.
+
+    A body without a valid `x` passes; it is refused when its numbers are read.
+    """
+    _check(*_size(body.get("x") if isinstance(body, dict) else None), settings)
+
+
+def check_rows(rows: Rows, settings: Settings) -> None:
+    """Check rows like `check_size`, for formats whose size is known only after reading them."""
+    if isinstance(rows, NamedRows):
+        _check(n_rows(rows), rows.lengths.tolist(), settings)
+    else:
+        _check(n_rows(rows), [n_entries(rows) // n_rows(rows)], settings)
+
+
+def check_ids(body: Any, settings: Settings) -> None:
+    """Raise TooLarge if there are labels for too many ids."""
+    ids = body.get("ids") if isinstance(body, dict) else None
+    if isinstance(ids, list):
+        _check(len(ids), (), settings)
+
+
+def _check(rows: int, widths: Sequence[int], settings: Settings) -> None:
+    if rows > settings.request_rows:
+        raise TooLarge(
+            f"a request may have at most {settings.request_rows} rows, this one has {rows}; "
+            "send smaller batches"
+        )
+    most = settings.row_numbers
+    if max(widths, default=0) > most:
+        i, width = next(pair for pair in enumerate(widths) if pair[1] > most)
+        detail = f"has {width} numbers, a row may have at most {most}"
+        raise InvalidSamples("a row is too long", [{"row": i, "pointer": "/x", "detail": detail}])
+
+
+def _size(x: Any) -> tuple[int, Sequence[int]]:
+    """Return the number of rows, and the numbers in each row; a raw array's rows count once."""
+    if isinstance(x, dict):
+        match x.get("shape"):
+            case [int(rows), int(width)]:
+                return rows, [width]
+            case [int(width)]:
+                return 1, [width]
+        return 1, [len(x)]
+    if not isinstance(x, list):
+        return 0, []
+    if x and isinstance(x[0], (list, dict)):
+        return len(x), [len(row) if isinstance(row, (list, dict)) else 0 for row in x]
+    return 1, [len(x)]

@@ -7,7 +7,6 @@ them. Samples that wait to be learned have their own bound, in the queue.
 
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from types import TracebackType
 from typing import Self
 
 from wolfstream.service.errors import MemoryFull, OutOfMemory
@@ -172,8 +171,6 @@ class Lease:
     def __enter__(self) -> Self:
         return self
 
-    def __exit__(
-        self, _: type[BaseException] | None, __: BaseException | None, ___: TracebackType | None
-    ) -> None:
+    def __exit__(self, *_: object) -> None:
         if self._held:
             self.release()

@@ -32,7 +32,14 @@ from wolfstream.service.files.roles import NO_ROLES, Roles
 from wolfstream.service.files.tables import TableRows, rows_of_columns
 from wolfstream.service.files.text import DataFileError
 from wolfstream.service.web.formats import sliced_json
-from wolfstream.service.web.formats.bounds import Bounds, Counter, check_json, check_msgpack
+from wolfstream.service.web.formats.bounds import (
+    Bounds,
+    ValueCounter,
+    build_object,
+    check_json,
+    check_json_names,
+    check_msgpack,
+)
 from wolfstream.service.web.formats.charset import text_in_utf8
 from wolfstream.service.web.formats.chunks import json_chunks, msgpack_chunks
 from wolfstream.service.web.formats.finite import finite_json, finite_msgpack
@@ -43,7 +50,6 @@ from wolfstream.service.web.formats.flat_rows import (
     unnamed_column_warning,
 )
 from wolfstream.service.web.formats.lines import DECODERS, decode_csv_labels
-from wolfstream.service.web.formats.repeated_names import build_object, check_json_names
 
 ARROW, PARQUET = "application/vnd.apache.arrow.stream", "application/vnd.apache.parquet"
 
@@ -103,6 +109,9 @@ class Format(NamedTuple):
     encode: Callable[[Any], bytes]  # returns the whole content, such as a websocket's frame
     chunks: Callable[[Any], Iterator[bytes]]  # yields the result of `encode` in chunks
     end: bytes = b""  # follows the data in an HTTP response
+    # Returns a body in UTF-8, of at most so many bytes, before it is decoded; only for texts, which
+    # may be in other charsets.
+    utf8: Callable[[bytes, int], bytes] | None = None
     # Returns the decompressed size of a body; only for formats that have their own compression and
     # are slow to decode.
     unpacked: Callable[[bytes, Bounds], int] | None = None
@@ -117,6 +126,16 @@ class Format(NamedTuple):
         yield self.end
 
 
+def _other_format(body: bytes) -> str:
+    """Return how to name the format that a body has, which is not JSON; "" if that is unclear."""
+    text = body.lstrip()
+    if text[:1] not in (b"{", b"["):
+        return "; another format is named in a header, as in Content-Type: text/csv"
+    if text[:1] == b"{" and text.partition(b"\n")[2].lstrip()[:1] == b"{":
+        return "; a sample a line is named in a header, Content-Type: application/x-ndjson"
+    return ""
+
+
 def _decode_json(body: bytes, bounds: Bounds) -> Any:
     check_json(body, bounds)
     if not body:
@@ -124,7 +143,7 @@ def _decode_json(body: bytes, bounds: Bounds) -> Any:
     try:
         decoded = sliced_json.decode(body)
     except ValueError as error:
-        raise Unreadable(f"the body is not JSON: {error}") from None
+        raise Unreadable(f"the body is not JSON: {error}{_other_format(body)}") from None
     check_json_names(body, decoded)
     return decoded
 
@@ -138,7 +157,7 @@ def _decode_msgpack(body: bytes, bounds: Bounds) -> Any:
         if len(body) <= bounds.uncounted_bytes:
             return msgpack.unpackb(body, strict_map_key=True, object_pairs_hook=build_object)
         check_msgpack(body, bounds)
-        counter = Counter(bounds)
+        counter = ValueCounter(bounds)
         return msgpack.unpackb(
             body,
             strict_map_key=True,
@@ -146,8 +165,8 @@ def _decode_msgpack(body: bytes, bounds: Bounds) -> Any:
             object_pairs_hook=counter.map,
             ext_hook=_refuse_extension,
             max_ext_len=0,
-            # The decoder allocates memory for the declared length of an array. `Counter` refuses
-            # arrays between the bound and this limit.
+            # The decoder allocates memory for the declared length of an array. `ValueCounter`
+            # refuses arrays between the bound and this limit.
             max_array_len=2 * bounds.values,
             # An object is built at once, while nothing else runs: a row's names, at most.
             max_map_len=2 * bounds.columns,
@@ -210,9 +229,8 @@ def format_of_body(
         raise UnsupportedFormat(f"content type {media_type!r} is not supported; send {known}")
     decode = DECODERS[media_type]
     return JSON._replace(
-        decode=lambda body, bounds: decode(
-            text_in_utf8(body, content_type), labelled, bounds, roles
-        )
+        decode=lambda body, bounds: decode(body, labelled, bounds, roles),
+        utf8=lambda body, max_bytes: text_in_utf8(body, content_type, max_bytes),
     )
 
 
@@ -221,9 +239,8 @@ def format_of_labels(content_type: str | None, roles: Roles = NO_ROLES) -> Forma
     if (content_type or "").partition(";")[0].strip().lower() != "text/csv":
         return format_of_body(content_type)
     return JSON._replace(
-        decode=lambda body, bounds: decode_csv_labels(
-            text_in_utf8(body, content_type), bounds, roles
-        )
+        decode=lambda body, bounds: decode_csv_labels(body, bounds, roles),
+        utf8=lambda body, max_bytes: text_in_utf8(body, content_type, max_bytes),
     )
 
 

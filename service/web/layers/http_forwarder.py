@@ -11,10 +11,10 @@ import httpx
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from wolfstream.service.calls.lookup import target_of
+from wolfstream.service.cluster.connections import CONNECT_SECONDS, client_of_replicas
+from wolfstream.service.cluster.director import Target
+from wolfstream.service.cluster.membership import Membership
 from wolfstream.service.errors import InDoubt, NotReady, Refusal, TooLarge
-from wolfstream.service.replicas.connections import CONNECT_SECONDS, client_of_replicas
-from wolfstream.service.replicas.director import Target
-from wolfstream.service.replicas.membership import Membership
 
 # The status of a response by a process that does not lead the model of the call.
 NOT_LEADER = 421

@@ -1,7 +1,7 @@
 """Forwards requests from a worker to the leader, the process that learns.
 
-A worker answers the hot calls of the models that it knows. Every other request is forwarded
-unchanged over the leader's own socket, and its response is returned as it arrives.
+A worker answers the hot calls (`Call.hot`) of the models that it knows. Every other request is
+forwarded unchanged over the leader's own socket, and its response is returned as it arrives.
 """
 
 import asyncio
@@ -38,6 +38,8 @@ class LeaderProxy:
     """ASGI middleware, the outermost layer of a worker.
 
     Args:
+        app: the layers and routes inside.
+        settings: of the server.
         leader: sends requests to the leader.
         is_model: returns whether this process knows a model with this name.
         is_warm: returns whether this process has loaded the compiled code.
@@ -66,7 +68,8 @@ class LeaderProxy:
             if not self._settings.fleet:
                 await self._app(scope, receive, send)
                 return
-            # Another replica may take over the model meanwhile: then the leader forwards it.
+            # Another replica may take over the model meanwhile: then the leader forwards the
+            # request to it.
             body = ReplayableBody(receive)
             if await try_answer(self._app, scope, body, send):
                 return
@@ -74,7 +77,7 @@ class LeaderProxy:
             receive = body.receive
         try:
             response = await self._answer_of_leader(scope, receive)
-        except asyncio.CancelledError:  # the server stops, and waits no longer
+        except asyncio.CancelledError:  # the server stops, and waits for requests no longer
             response = self._refuse(stopped(scope), scope["path"])
         except Refusal as error:
             response = self._refuse(error, scope["path"])
@@ -83,10 +86,14 @@ class LeaderProxy:
         await response(scope, receive, send)
 
     def _is_answered_here(self, scope: Scope) -> bool:
-        call, _, name, _ = target_of(scope)
-        if call is None or not call.hot or b"max_lag" in scope["query_string"]:
+        """Return whether a request is a hot call of a model that this worker knows.
+
+        One that mentions `max_lag` is not: only the leader can tell how far a view lags.
+        """
+        target = target_of(scope)
+        if target.call is None or not target.call.hot or b"max_lag" in scope["query_string"]:
             return False
-        return name is not None and self._is_model(name)
+        return target.model is not None and self._is_model(target.model)
 
     async def _answer_of_leader(self, scope: Scope, receive: Receive) -> Response:
         """Return the leader's response.
@@ -119,6 +126,7 @@ class StreamProxy:
     requests.
 
     Args:
+        app: the layers and routes inside.
         path: path of the leader's socket.
         is_model: see `LeaderProxy`.
         refuse: see `LeaderProxy`.
@@ -163,17 +171,16 @@ def _check_length(scope: Scope, max_bytes: int) -> None:
 
 def _request(scope: Scope, receive: Receive) -> httpx.Request:
     """Return the request to the leader."""
-    target: bytes = scope["raw_path"]
+    path_and_query: bytes = scope["raw_path"]
     if scope["query_string"]:
-        target += b"?" + scope["query_string"]
-    headers = _end_to_end(scope["headers"])
+        path_and_query += b"?" + scope["query_string"]
     names = {name for name, _ in scope["headers"]}
     has_body = bool(names & {b"content-length", b"transfer-encoding"})
     scheme = scope["scheme"].encode()
     return httpx.Request(
         scope["method"],
-        httpx.URL(scheme="http", host="leader", raw_path=target),
-        headers=[*headers, (b"x-forwarded-proto", scheme)],
+        httpx.URL(scheme="http", host="leader", raw_path=path_and_query),
+        headers=[*_end_to_end(scope["headers"]), (b"x-forwarded-proto", scheme)],
         content=_body(receive) if has_body else None,
     )
 
@@ -190,4 +197,5 @@ async def _body(receive: Receive) -> AsyncIterator[bytes]:
 
 
 def _end_to_end(headers: Collection[tuple[bytes, bytes]]) -> list[tuple[bytes, bytes]]:
+    """Return the headers that are forwarded."""
     return [(name, value) for name, value in headers if name.lower() not in _NOT_FORWARDED]

@@ -5,7 +5,7 @@ requests. Parsing all of them at once would block the event loop and take memory
 one is answered. So only one part of the input is parsed ahead.
 
 Thousands of connections may each have a request, too. All that begin in one pass of the event loop
-are worked on before anything else comes, so a pass begins a bounded number of them. Those that ask
+are worked on before anything else is, so a pass begins a bounded number of them. Those that ask
 for the server's health begin at once.
 """
 
@@ -29,19 +29,21 @@ _HEALTH_PATHS = ("/livez", "/readyz")
 
 
 class Beginnings:
-    """Counts the requests that a pass of the event loop begins, and begins the others later."""
+    """Counts the requests that a pass of the event loop begins, and begins the others later.
 
-    def __init__(self, loop: asyncio.AbstractEventLoop) -> None:
-        self._loop = loop
-        self._begun = 0
-        self._waiting = deque[Callable[[], None]]()
+    Used on that event loop.
+    """
+
+    def __init__(self) -> None:
+        self._begun = 0  # in the present pass
+        self._waiting = deque[Callable[[], None]]()  # the beginnings of requests, oldest first
 
     def may_begin(self) -> bool:
         """Return whether one more request may begin in this pass, and count it."""
         if self._waiting or self._begun == _BEGUN_AT_ONCE:
             return False
         if not self._begun:
-            self._loop.call_soon(self._next_pass)
+            asyncio.get_running_loop().call_soon(self._next_pass)
         self._begun += 1
         return True
 
@@ -54,9 +56,10 @@ class Beginnings:
         for _ in range(self._begun):
             self._waiting.popleft()()
         if self._begun:
-            self._loop.call_soon(self._next_pass)
+            asyncio.get_running_loop().call_soon(self._next_pass)
 
 
+# All connections of an event loop share one.
 _beginnings: WeakKeyDictionary[asyncio.AbstractEventLoop, Beginnings] = WeakKeyDictionary()
 
 
@@ -73,8 +76,7 @@ class PacedProtocol(HttpToolsProtocol):
     def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]
         """Begin the requests of this connection in turn with those of others."""
         super().connection_made(transport)
-        self._beginnings = _beginnings.get(self.loop) or Beginnings(self.loop)
-        _beginnings[self.loop] = self._beginnings
+        self._beginnings = _beginnings.setdefault(self.loop, Beginnings())
 
     def connection_lost(self, exc: Exception | None) -> None:
         """Drop the bytes that have not been parsed."""
@@ -98,10 +100,11 @@ class PacedProtocol(HttpToolsProtocol):
         self._parse_pending()
 
     def parse(self, data: bytes) -> None:
-        """Parse a part of the received bytes."""
+        """Parse a part of the received bytes; for subclasses."""
         super().data_received(data)
 
     def _start_asgi_task(self, cycle: RequestResponseCycle, app: ASGI3Application) -> None:
+        """Begin to answer a request, in this pass of the event loop or in a later one."""
         self._answering = cycle
         if cycle.scope["path"] in _HEALTH_PATHS or self._beginnings.may_begin():
             super()._start_asgi_task(cycle, app)

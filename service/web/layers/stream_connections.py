@@ -21,7 +21,12 @@ from websockets.frames import CloseCode, Frame
 from wolfstream.service.errors import MemoryFull
 from wolfstream.service.settings import Settings
 from wolfstream.service.web.formats.memory import UNCOUNTED_BYTES, MemoryBudget
-from wolfstream.service.web.layers.room import UNREAD_SECONDS, AwaitedStep, ClientWait
+from wolfstream.service.web.layers.room import (
+    UNREAD_SECONDS,
+    AwaitedStep,
+    ClientWait,
+    is_lingering,
+)
 
 # The approximate memory that a fragment takes in addition to its content.
 _FRAGMENT_BYTES = 64
@@ -32,7 +37,7 @@ _FREE_FRAGMENTS, _MIN_AVERAGE_BYTES = 1_024, 256
 _MAX_CONTROL_FRAMES = 64
 # How much is parsed at once: at most some hundreds of frames, which take a few milliseconds.
 _PART_BYTES = 1 << 11
-# How many frames are parsed before other tasks run.
+# After this many frames, other tasks run before the next part is parsed.
 _FRAMES_A_TURN = 32
 
 
@@ -40,6 +45,7 @@ class BoundedStream(WebSocketsSansIOProtocol):
     """uvicorn's websocket connection, with these bounds.
 
     Args:
+        settings: of the server.
         memory: the budget that messages are counted in.
         closed: called when the connection is closed.
         uvicorn_options: passed on to uvicorn's class.
@@ -54,7 +60,7 @@ class BoundedStream(WebSocketsSansIOProtocol):
     ) -> None:
         super().__init__(**uvicorn_options)
         self._closed = closed
-        self._patience = settings.patience_seconds
+        self._patience_seconds = settings.patience_seconds
         self._bytes_per_second = settings.upload_bytes_per_second
         self._max_bytes = settings.body_bytes
         self._lease = memory.lease()
@@ -67,12 +73,14 @@ class BoundedStream(WebSocketsSansIOProtocol):
         # Frames since the connection was opened.
         self._frames = 0
         # When the current second began, and the control frames in it.
-        self._second, self._control_frames = 0.0, 0
+        self._second_began, self._control_frames = 0.0, 0
         # When the incomplete message began; None if there is none.
-        self._since: float | None = None
-        self._began = self.loop.time()
+        self._message_began: float | None = None
+        # When the connection was opened.
+        self._opened = self.loop.time()
         # When writing was last paused, because the client did not read; 0 if never.
         self._unread_since = 0.0
+        self.gave_way = False  # whether the connection was cut off to make room
 
     def data_received(self, data: bytes) -> None:
         """Parse received bytes in parts."""
@@ -103,13 +111,13 @@ class BoundedStream(WebSocketsSansIOProtocol):
             self.transport.resume_reading()
 
     def _parse(self, data: bytes) -> None:
-        """Parse a part, and count the bytes of an incomplete message."""
+        """Parse a part, and end the connection if its incomplete message breaks a bound."""
         super().data_received(data)
         n_bytes = self._incomplete_bytes()
         if not n_bytes:
-            self._since = None
+            self._message_began = None
             return
-        self._since = self._since or self.loop.time()
+        self._message_began = self._message_began or self.loop.time()
         free_bytes = _FREE_FRAGMENTS * _MIN_AVERAGE_BYTES
         if self._n_fragments * _MIN_AVERAGE_BYTES > self._fragment_bytes + free_bytes:
             self.end(CloseCode.POLICY_VIOLATION, "the message has too many small fragments")
@@ -156,7 +164,7 @@ class BoundedStream(WebSocketsSansIOProtocol):
     def send_receive_event_to_app(self) -> None:
         """Give a complete message to the application."""
         super().send_receive_event_to_app()
-        self._fragment_bytes, self._n_fragments, self._since = 0, 0, None
+        self._fragment_bytes, self._n_fragments, self._message_began = 0, 0, None
 
     async def receive(self) -> Any:
         """Return the next message; from now on the application counts its memory."""
@@ -184,14 +192,17 @@ class BoundedStream(WebSocketsSansIOProtocol):
 
     def waiting(self, now: float) -> ClientWait | None:
         """Return what the client has to do next; None if the server does not wait for it."""
+        if is_lingering(self.transport):
+            return None if self.gave_way else ClientWait(AwaitedStep.REQUEST, 0.0)
         if not self.writable.is_set() or self.transport.is_closing():
             unread = self.transport.get_write_buffer_size()
             waits = unread and now - self._unread_since > UNREAD_SECONDS
             return ClientWait(AwaitedStep.READ, self._unread_since) if waits else None
-        return None if self.handshake_complete else ClientWait(AwaitedStep.BODY, self._began)
+        return None if self.handshake_complete else ClientWait(AwaitedStep.BODY, self._opened)
 
     def give_way(self) -> None:
         """Close the connection to make room for another."""
+        self.gave_way = True
         if not self.transport.is_closing():
             self.end(CloseCode.TRY_AGAIN_LATER, "the server needs the connection for others")
         self.transport.abort()
@@ -203,9 +214,11 @@ class BoundedStream(WebSocketsSansIOProtocol):
 
     def end_if_late(self, now: float) -> None:
         """End the connection if a message should have arrived by now."""
-        if self._since is None or self.read_paused or self.transport.is_closing():
+        began = self._message_began
+        if began is None or self.read_paused or self.transport.is_closing():
             return
-        if now - self._since > self._patience + self._incomplete_bytes() / self._bytes_per_second:
+        transfer_seconds = self._incomplete_bytes() / self._bytes_per_second
+        if now - began > self._patience_seconds + transfer_seconds:
             self.end(CloseCode.POLICY_VIOLATION, "a message took too long to arrive")
 
     def end(self, code: int, reason: str) -> None:
@@ -233,6 +246,7 @@ class BoundedStream(WebSocketsSansIOProtocol):
         self.transport.close()
 
     def _incomplete_bytes(self) -> int:
+        """Return the bytes in memory of a message of which fragments or frames are missing."""
         return self._fragment_bytes + len(self.conn.reader.buffer)
 
     def _add(self, fragment: Frame) -> None:
@@ -246,8 +260,8 @@ class BoundedStream(WebSocketsSansIOProtocol):
         if self.close_sent:
             return False
         now = self.loop.time()
-        if now - self._second >= 1.0:
-            self._second, self._control_frames = now, 0
+        if now - self._second_began >= 1.0:
+            self._second_began, self._control_frames = now, 0
         self._control_frames += 1
         if self._control_frames > _MAX_CONTROL_FRAMES:
             self.end(CloseCode.POLICY_VIOLATION, "too many pings")

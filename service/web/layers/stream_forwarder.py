@@ -11,7 +11,7 @@ from websockets.asyncio.client import ClientConnection, connect
 from websockets.exceptions import ConnectionClosed, InvalidStatus, WebSocketException
 from websockets.typing import Subprotocol
 
-from wolfstream.service.replicas.connections import CONNECT_SECONDS
+from wolfstream.service.cluster.connections import CONNECT_SECONDS
 from wolfstream.service.web.layers.http_forwarder import (
     FORWARDED_HEADER,
     HOP_BY_HOP,

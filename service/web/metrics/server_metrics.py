@@ -11,7 +11,7 @@ from prometheus_client.core import InfoMetricFamily, Metric
 from prometheus_client.registry import Collector
 
 from wolfstream.service.engine.facade import Engine
-from wolfstream.service.storage.disk_use import DiskUse, disk_use
+from wolfstream.service.storage.data_directory import DiskUse, disk_use
 from wolfstream.service.web.layers.observer import Requests
 from wolfstream.service.web.metrics.families import (
     add_histogram,

@@ -9,10 +9,12 @@ from fastapi.routing import APIRoute
 from starlette.types import ASGIApp, Receive, Scope, Send
 
 from wolfstream.service.access.key_ring import KeyRing
+from wolfstream.service.cluster.follower_engine import FollowerEngine
+from wolfstream.service.cluster.leader import Leader
+from wolfstream.service.cluster.membership import Membership
 from wolfstream.service.engine.facade import Engine
 from wolfstream.service.engine.serving import ServingEngine
 from wolfstream.service.monitor.producer import Monitor
-from wolfstream.service.replicas.membership import Membership
 from wolfstream.service.settings import Settings
 from wolfstream.service.web.formats.memory import MemoryBudget
 from wolfstream.service.web.formats.problems import add_problems, problem_response
@@ -22,10 +24,9 @@ from wolfstream.service.web.layers.guard import Guard
 from wolfstream.service.web.layers.leader_proxy import LeaderProxy, StreamProxy
 from wolfstream.service.web.layers.observer import Observer, Requests
 from wolfstream.service.web.layers.origins import Origins
+from wolfstream.service.web.layers.shares import LastingConnections
 from wolfstream.service.web.layers.shortcut import Shortcut
 from wolfstream.service.web.openapi.document import document
-from wolfstream.service.web.routes.console_page import add_console
-from wolfstream.service.web.routes.docs_page import add_docs
 from wolfstream.service.web.routes.endpoints import Endpoints, add_routes
 from wolfstream.service.web.routes.events import event_endpoints
 from wolfstream.service.web.routes.inference import infer_endpoints, inference_endpoints
@@ -35,6 +36,7 @@ from wolfstream.service.web.routes.models import (
     history_endpoints,
     model_endpoints,
 )
+from wolfstream.service.web.routes.pages import add_console, add_docs
 from wolfstream.service.web.routes.refits import refit_endpoints
 from wolfstream.service.web.routes.server import (
     fleet_endpoints,
@@ -43,8 +45,6 @@ from wolfstream.service.web.routes.server import (
 )
 from wolfstream.service.web.routes.state import state_endpoints
 from wolfstream.service.web.routes.stream import Streams, stream_endpoints
-from wolfstream.service.workers.follower_engine import FollowerEngine
-from wolfstream.service.workers.leader import Leader
 
 
 class Application(FastAPI):
@@ -122,6 +122,8 @@ def create_app(
         view_app = Shortcut(inner, view_endpoints)
         max_bytes = max(settings.body_bytes, settings.state_bytes)
         inner = Forwarding(inner, membership, view_app, problem_response, max_bytes)
+    if leader is None:  # else workers have the clients' connections
+        inner = LastingConnections(inner, settings, problem_response)
     app.layers = _layers(app, inner, engine, settings, ring, requests)
     return app
 
@@ -160,9 +162,8 @@ def create_worker_app(
     limits = httpx.Limits(max_connections=None, max_keepalive_connections=16)
     transport = httpx.AsyncHTTPTransport(uds=leader, limits=limits)
     is_warm = engine.warm.is_set
-    app.layers = LeaderProxy(
-        layers, settings, transport, engine.is_model, is_warm, problem_response
-    )
+    proxy = LeaderProxy(layers, settings, transport, engine.is_model, is_warm, problem_response)
+    app.layers = LastingConnections(proxy, settings, problem_response)
     return app
 
 

@@ -8,10 +8,11 @@ from prometheus_client import CollectorRegistry
 from prometheus_client.exposition import choose_encoder
 from prometheus_client.process_collector import ProcessCollector
 
+from wolfstream.service.cluster.leader import Leader
+from wolfstream.service.cluster.membership import Membership
+from wolfstream.service.cluster.view_messages import SEAL
 from wolfstream.service.engine.facade import Engine
 from wolfstream.service.errors import NotReady, ServerFailed
-from wolfstream.service.replicas.membership import Membership
-from wolfstream.service.replicas.view_messages import SEAL
 from wolfstream.service.settings import Settings
 from wolfstream.service.web.formats.body import read_body, respond, respond_json
 from wolfstream.service.web.formats.memory import RESERVE, MemoryBudget
@@ -21,7 +22,6 @@ from wolfstream.service.web.metrics.model_metrics import ModelCollector
 from wolfstream.service.web.metrics.server_metrics import ServerCollector
 from wolfstream.service.web.routes.endpoints import Endpoints, by_name
 from wolfstream.service.web.routes.stream import Streams
-from wolfstream.service.workers.leader import Leader
 
 
 def metrics_endpoints(

@@ -43,11 +43,10 @@ from wolfstream.service.web.formats.body import (
     question_for,
     samples_for,
 )
-from wolfstream.service.web.formats.bounds import Bounds, bounds_of
+from wolfstream.service.web.formats.bounds import Bounds, bounds_of, check_size
 from wolfstream.service.web.formats.chunks import join_chunks, large_response_bytes
 from wolfstream.service.web.formats.memory import Lease, MemoryBudget
 from wolfstream.service.web.formats.problems import problem_of
-from wolfstream.service.web.formats.request_size import check_size
 from wolfstream.service.web.formats.wire import JSON, MSGPACK, Format
 from wolfstream.service.web.routes import handlers
 

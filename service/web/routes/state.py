@@ -9,8 +9,8 @@ from fastapi import Request, Response
 from wolfstream.service.calls.models import Created
 from wolfstream.service.engine.admission import model_limits
 from wolfstream.service.engine.facade import Engine
-from wolfstream.service.engine.uploads import read_uploaded, usable
 from wolfstream.service.errors import TooLarge, UnsupportedFormat
+from wolfstream.service.recovery.uploads import read_uploaded, usable
 from wolfstream.service.settings import Settings
 from wolfstream.service.storage.snapshot_format import encode_state
 from wolfstream.service.web.formats.body import decode_or_offload, read_body, respond

@@ -18,7 +18,7 @@ from tests.service.streams import body, part, three_classes
 from tests.service.writer_bench import Bench, state_of
 from wolfstream.service.cli.main import main
 from wolfstream.service.engine import blocks
-from wolfstream.service.heads.answers import Predictions
+from wolfstream.service.heads.protocol import Predictions
 from wolfstream.service.model.live import Model
 from wolfstream.service.storage import backup
 

@@ -15,9 +15,9 @@ from tests.service.process import ServerProcess
 from tests.service.specs import PAPERS
 from tests.service.streams import body, three_classes
 from tests.service.writer_bench import Bench, state_of
-from wolfstream.service.engine.directory_models import DirectoryModelError, delete
-from wolfstream.service.engine.verification import verify
 from wolfstream.service.model.live import Model
+from wolfstream.service.recovery.directory_models import DirectoryModelError, delete
+from wolfstream.service.recovery.verification import verify
 
 
 def test_they_are_listed_and_promoted(

@@ -8,7 +8,7 @@ from click.testing import CliRunner, Result
 from tests.service.streams import three_classes
 from tests.service.writer_bench import Bench, state_of
 from wolfstream.service.cli.main import main
-from wolfstream.service.engine.salvage import recover_directory
+from wolfstream.service.recovery.salvage import recover_directory
 from wolfstream.service.storage.data_directory import owned
 
 SPEC = {"asset": None, "working_set": {"max_size": 60}}

@@ -16,10 +16,10 @@ from sklearn.metrics import average_precision_score, cohen_kappa_score, roc_auc_
 from tests.service.specs import read_papers_spec
 from tests.service.streams import three_classes, two_classes
 from wolfstream.service.cli.main import main
-from wolfstream.service.engine.model_files import load_model
 from wolfstream.service.files.labelled import Label
 from wolfstream.service.model.learner import Learner
 from wolfstream.service.model.live import Model
+from wolfstream.service.recovery.model_files import load_model
 from wolfstream.service.storage.snapshot_format import State, write_state
 from wolfstream.service.training.evaluation import Evaluation, balance, tables
 

@@ -14,9 +14,9 @@ from click.testing import CliRunner, Result
 from tests.service.process import ServerProcess
 from tests.service.streams import curve, part, three_classes
 from wolfstream.service.cli.main import main
-from wolfstream.service.engine.model_files import load_model
 from wolfstream.service.model.learner import Learner
 from wolfstream.service.model.live import Model
+from wolfstream.service.recovery.model_files import load_model
 from wolfstream.service.storage.snapshot_format import State, read_state, write_state
 from wolfstream.service.training.evaluation import RegressionEvaluation
 

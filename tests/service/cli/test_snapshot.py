@@ -15,9 +15,9 @@ from tests.service.process import ServerProcess
 from tests.service.streams import body, curve, few_words, three_classes
 from tests.service.writer_bench import Bench, state_of
 from wolfstream.service.cli.main import main
-from wolfstream.service.engine.model_files import load_model
 from wolfstream.service.heads.kinds import head_of_call
 from wolfstream.service.model.live import Model
+from wolfstream.service.recovery.model_files import load_model
 from wolfstream.service.storage.snapshot_format import read_state
 from wolfstream.service.storage.sqlite_rows import sealed, unsealed
 

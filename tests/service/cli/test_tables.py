@@ -12,9 +12,9 @@ from click.testing import CliRunner, Result
 
 from tests.service.process import ServerProcess
 from wolfstream.service.cli.main import main
-from wolfstream.service.engine.model_files import load_model
 from wolfstream.service.model.learner import Learner
 from wolfstream.service.model.live import Model
+from wolfstream.service.recovery.model_files import load_model
 from wolfstream.service.samples.validation import Samples
 from wolfstream.solver.prepare.named_rows import table_of
 

@@ -15,9 +15,9 @@ from rich.console import Console
 from tests.service.streams import part, three_classes, two_classes
 from wolfstream.service.cli.display import Bar
 from wolfstream.service.cli.main import main
-from wolfstream.service.engine.model_files import load_model
 from wolfstream.service.model.learner import Learner
 from wolfstream.service.model.live import Model
+from wolfstream.service.recovery.model_files import load_model
 from wolfstream.service.samples.validation import Samples
 from wolfstream.service.spec.heads import LARGEST_SET
 from wolfstream.service.storage.snapshot_format import read_state

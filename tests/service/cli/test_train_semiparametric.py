@@ -12,10 +12,10 @@ from tests.service.heads.test_refit_served import post, refitted, wave
 from tests.service.process import ServerProcess
 from tests.service.specs import read_papers_spec
 from wolfstream.service.cli.main import main
-from wolfstream.service.engine.model_files import load_model
 from wolfstream.service.heads.semiparametric import SemiparametricHead
 from wolfstream.service.model.learner import Learner
 from wolfstream.service.model.live import Model
+from wolfstream.service.recovery.model_files import load_model
 from wolfstream.service.samples.validation import Samples
 from wolfstream.service.storage.snapshot_format import State, read_state, write_state
 from wolfstream.solver.kernels.functions import Kernel

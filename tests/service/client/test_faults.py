@@ -28,7 +28,7 @@ from tests.service.process import ServerProcess, free_port
 from tests.service.specs import PAPERS
 from tests.service.streams import two_classes
 from wolfstream import AnswerLost, AsyncClient, Client, ClientError, Refused, Unreachable
-from wolfstream.service.client import aio_stream, steps, stream_socket
+from wolfstream.service.client import aio_stream, steps, stream
 
 
 @pytest.fixture(autouse=True)
@@ -164,7 +164,7 @@ class TestFaults:
         def ends(*_: object, **__: object) -> None:
             raise ConnectionClosedError(None, None)
 
-        monkeypatch.setattr(stream_socket, "connect", ends)
+        monkeypatch.setattr(stream, "connect", ends)
         monkeypatch.setattr(aio_stream, "connect", ends)
         url = f"http://127.0.0.1:{free_port()}"
         with (

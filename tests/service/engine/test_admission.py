@@ -7,8 +7,7 @@ import pytest
 
 from tests.service.streams import two_classes
 from wolfstream.service.engine.admission import Admission, admit
-from wolfstream.service.engine.duplicates import Duplicates
-from wolfstream.service.engine.idempotency_keys import IdempotencyKeys
+from wolfstream.service.engine.idempotency import Duplicates, IdempotencyKeys
 from wolfstream.service.engine.queue_items import LearnRequest
 from wolfstream.service.errors import InvalidSamples
 from wolfstream.service.model.learner import Learner

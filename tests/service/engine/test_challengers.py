@@ -12,7 +12,7 @@ from tests.service.streams import part, three_classes
 from tests.service.writer_bench import Bench, state_of
 from wolfstream.service.errors import Invalid, ModelExists, NotFollowing
 from wolfstream.service.model.live import Model
-from wolfstream.service.native.threads import Threads
+from wolfstream.service.native.process import Threads
 from wolfstream.service.samples.validation import Samples
 from wolfstream.service.spec.following import Start
 from wolfstream.service.storage.data_directory import forget_high_water

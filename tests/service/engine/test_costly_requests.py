@@ -89,7 +89,7 @@ def beside(bench: Bench, monkeypatch: pytest.MonkeyPatch) -> list[Any]:
 
     def learn() -> None:
         with bench.writer.role.step():
-            assert bench.writer.most_bytes is not None
+            assert bench.writer.max_request_bytes is not None
             bench.writer.begin([bench.learn(other, table(1, 3))])
         done.append(other.published.sequence)
 
@@ -109,7 +109,7 @@ def test_other_models_learn_beside_the_first_wide_rows(bench: Bench, beside: lis
     with bench.writer.role.step():
         work_off(bench.writer, [bench.learn(model, table(2, WIDE))])
     assert (beside, model.published.sequence) == ([1], 2)
-    assert bench.writer.most_bytes is None
+    assert bench.writer.max_request_bytes is None
 
 
 def test_other_models_learn_beside_many_labels(bench: Bench, beside: list[Any]):

@@ -76,7 +76,7 @@ class TestAfterTheAcknowledgement:
     def test_an_answer_that_cannot_be_kept(self, bench: Bench, monkeypatch: pytest.MonkeyPatch):
         with monkeypatch.context() as patch:
             patch.setattr(
-                "wolfstream.service.engine.idempotency_keys.answered", fail(MemoryError())
+                "wolfstream.service.storage.entries.KeyedRequest.with_answer", fail(MemoryError())
             )
             assert bench.ask("k", 0)["sequence"] == 3
         again = bench.ask("k", 0)

@@ -11,9 +11,7 @@ import pytest
 from tests.service.streams import curve, few_words, part, plain_rows, three_classes, word_counts
 from tests.service.writer_bench import Bench, state_of, work_off
 from wolfstream.service.engine import blocks
-from wolfstream.service.engine.model_files import ModelFileError, load_model
 from wolfstream.service.engine.queue_items import LabelRequest, WaitingRowsRequest
-from wolfstream.service.engine.verification import verify
 from wolfstream.service.errors import (
     AnotherState,
     IdTaken,
@@ -26,8 +24,10 @@ from wolfstream.service.model import pending
 from wolfstream.service.model.live import Model
 from wolfstream.service.model.pending import PendingCounts
 from wolfstream.service.model.revision import Revision
+from wolfstream.service.recovery.model_files import ModelFileError, load_model
+from wolfstream.service.recovery.verification import verify
 from wolfstream.service.samples.ids import LateLabels, RowId
-from wolfstream.service.samples.predicted import (
+from wolfstream.service.samples.record import (
     from_prediction_record,
     rows_record,
     to_prediction_record,

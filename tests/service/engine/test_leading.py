@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 
 from tests.service.memory_storage import MemoryStorage
-from wolfstream.service.engine.idempotency_keys import IdempotencyKeys
+from wolfstream.service.engine.idempotency import IdempotencyKeys
 from wolfstream.service.engine.leading import Leadership
 from wolfstream.service.engine.live_models import LiveModels
 from wolfstream.service.engine.new_models import NewModels

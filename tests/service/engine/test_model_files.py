@@ -13,9 +13,9 @@ from click.testing import CliRunner
 from tests.service.process import ServerProcess
 from tests.service.streams import three_classes
 from wolfstream.service.cli.main import main
-from wolfstream.service.engine.model_files import ModelFileError, load_model
 from wolfstream.service.engine.writer import Writer
 from wolfstream.service.errors import StartupError
+from wolfstream.service.recovery.model_files import ModelFileError, load_model
 from wolfstream.service.settings import Settings
 from wolfstream.service.storage.data_directory import open_storage
 from wolfstream.service.storage.snapshot_files import SnapshotFiles

@@ -16,15 +16,15 @@ import pytest
 from tests.service.specs import read_papers_spec
 from tests.service.streams import part, two_classes
 from tests.service.writer_bench import work_off
-from wolfstream.service.engine.directory_models import import_model
 from wolfstream.service.engine.queue_items import LearnRequest
-from wolfstream.service.engine.salvage import recover_directory, salvage
 from wolfstream.service.engine.writer import Writer
 from wolfstream.service.errors import StartupError
 from wolfstream.service.model.learner import Learner
 from wolfstream.service.model.live import Model
+from wolfstream.service.recovery.directory_models import import_model
+from wolfstream.service.recovery.salvage import recover_directory, salvage
 from wolfstream.service.settings import Settings
-from wolfstream.service.storage import replay_marks
+from wolfstream.service.storage import crash_marks
 from wolfstream.service.storage.data_directory import JournalMissing, open_storage, owned
 
 SPEC = read_papers_spec({"working_set": {"max_size": 20}, "asset": None})
@@ -351,7 +351,7 @@ class TestPoison:
         self, poisoned: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
     ):
         (tmp_path / "boot").write_text("another")
-        monkeypatch.setattr(replay_marks, "_BOOT", tmp_path / "boot")
+        monkeypatch.setattr(crash_marks, "_BOOT", tmp_path / "boot")
         with pytest.raises(Killed), writing(poisoned):
             pass
 

@@ -7,7 +7,7 @@ import pytest
 from tests.service.numerics import computed, record
 from tests.service.streams import two_classes
 from tests.service.writer_bench import Bench
-from wolfstream.service.engine import origin
+from wolfstream.service.recovery import replay
 from wolfstream.service.spec import stored
 
 _HOW = "raise NUMERICS in service/spec/stored.py, then run python -m tests.service.numerics"
@@ -16,8 +16,8 @@ _HOW = "raise NUMERICS in service/spec/stored.py, then run python -m tests.servi
 def test_bits_are_those_of_the_numerics() -> None:
     recorded = record()
     assert recorded["numerics"] == stored.NUMERICS, "run python -m tests.service.numerics"
-    if recorded["origin"] != origin.present_origin():
-        pytest.skip(f"recorded elsewhere: {origin.difference(recorded['origin'])}")
+    if recorded["origin"] != replay.present_origin():
+        pytest.skip(f"recorded elsewhere: {replay.origin_difference(recorded['origin'])}")
     now = computed()
     changed = [name for name in now if now[name] != recorded["streams"].get(name)]
     assert not changed, f"{changed} compute other bits: {_HOW}"
@@ -47,8 +47,8 @@ def test_an_upgrade_that_changes_bits_says_so(
     bench = bench.restarted()
     assert [one.describe()["notice"] for one in bench.writer.models.all()] == [None, None]
     monkeypatch.setattr(stored, "NUMERICS", stored.NUMERICS + 1)
-    later = {**origin.present_origin(), "numerics": stored.NUMERICS}
-    monkeypatch.setattr(origin, "present_origin", lambda: later)
+    later = {**replay.present_origin(), "numerics": stored.NUMERICS}
+    monkeypatch.setattr(replay, "present_origin", lambda: later)
     bench = bench.restarted()
     notices = {one.name: one.describe()["notice"] for one in bench.writer.models.all()}
     was = f"numerics {stored.NUMERICS - 1} (now {stored.NUMERICS})"

@@ -6,7 +6,7 @@ import pytest
 
 from tests.service.streams import two_classes
 from tests.service.writer_bench import Bench
-from wolfstream.service.engine import origin
+from wolfstream.service.recovery import replay
 
 
 def replayed(data: Path) -> Bench:
@@ -26,7 +26,7 @@ def test_a_replay_elsewhere_says_so(
     caplog: pytest.LogCaptureFixture,
 ) -> None:
     with monkeypatch.context() as patch:
-        elsewhere = {**origin.present_origin(), part: "another"}
+        elsewhere = {**replay.present_origin(), part: "another"}
         patch.setattr(
             "wolfstream.service.engine.snapshot_schedule.present_origin", lambda: elsewhere
         )
@@ -49,4 +49,4 @@ def test_one_at_the_same_place_does_not(tmp_path: Path) -> None:
 
 
 def test_the_processor_is_named() -> None:
-    assert origin.present_origin()["processor"]
+    assert replay.present_origin()["processor"]

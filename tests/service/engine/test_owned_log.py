@@ -16,19 +16,19 @@ from tests.service.specs import read_papers_spec
 from tests.service.streams import curve, part, two_classes
 from tests.service.syscalls.library import SystemCalls
 from tests.service.writer_bench import Bench, work_off
-from wolfstream.service.engine.directory_models import export_model
 from wolfstream.service.engine.group_learning import GroupRequest
-from wolfstream.service.engine.model_files import load_content
 from wolfstream.service.engine.queue_items import LabelRequest, LearnRequest, WaitingRowsRequest
-from wolfstream.service.engine.salvage import recover_directory
 from wolfstream.service.errors import InDoubt, ModelBroken, Refusal, StartupError, StorageFailed
 from wolfstream.service.heads.kinds import fit_window
 from wolfstream.service.model.learner import Learner
 from wolfstream.service.model.live import Model
+from wolfstream.service.recovery.directory_models import export_model
+from wolfstream.service.recovery.model_files import load_content
+from wolfstream.service.recovery.salvage import recover_directory
 from wolfstream.service.samples.ids import LateLabels
 from wolfstream.service.samples.validation import Samples
+from wolfstream.service.storage.crash_marks import ReplayMarks
 from wolfstream.service.storage.data_directory import forget_high_water, replays_path
-from wolfstream.service.storage.replay_marks import ReplayMarks
 from wolfstream.service.storage.snapshot_format import State, encode_state
 
 SPEC: dict[str, Any] = {"working_set": None, "asset": {"dimension": 8}}

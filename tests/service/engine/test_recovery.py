@@ -24,7 +24,7 @@ from tests.service.streams import (
     three_classes,
     two_classes,
 )
-from wolfstream.service.engine.absorb import decode_block
+from wolfstream.service.recovery.absorb import decode_block
 from wolfstream.service.storage.data_directory import open_storage
 
 DEFAULT = {"working_set": {"max_size": 150, "corrective_steps": 2}, "asset": {"dimension": 32}}

@@ -11,8 +11,9 @@ import pytest
 
 from tests.service.engine.test_readiness import soon
 from tests.service.process import ServerProcess
-from wolfstream.service.engine import live_models, replay, writer
+from wolfstream.service.engine import live_models, writer
 from wolfstream.service.model.learner import Learner
+from wolfstream.service.recovery import replay
 
 SPEC = {"working_set": None, "adaptive": None, "asset": {"dimension": 8}, "serve": "asset"}
 N = 30 * 1024  # learned in parts of 1,024

@@ -11,10 +11,10 @@ import numpy as np
 import pytest
 
 from tests.service.specs import read_papers_spec
-from wolfstream.service.engine import replay
 from wolfstream.service.engine.recovery_order import Room, SharedResources, recover
 from wolfstream.service.errors import NotReady
 from wolfstream.service.model.learner import Learner
+from wolfstream.service.recovery import replay
 from wolfstream.service.samples.record import to_record
 from wolfstream.service.samples.validation import Samples
 from wolfstream.service.storage.data_directory import open_storage

@@ -9,8 +9,8 @@ import pytest
 from tests.service.engine.test_no_crash import ROOT
 from tests.service.streams import two_classes
 from tests.service.writer_bench import Bench
-from wolfstream.service.engine.rehearsal import leave_out_what_crashes
-from wolfstream.service.storage.process_mark import last_crash
+from wolfstream.service.recovery.rehearsal import leave_out_what_crashes
+from wolfstream.service.storage.crash_marks import last_crash
 
 # Ends the process by SIGSEGV where a method of the model `bad` is called.
 _CRASHES = """
@@ -19,7 +19,7 @@ from importlib.abc import MetaPathFinder
 
 class Crashing(MetaPathFinder):
     def find_spec(self, name, path, target=None):
-        if name == "wolfstream.service.engine.first_use":  # what is used then is imported
+        if name == "wolfstream.service.recovery.first_use":  # what is used then is imported
             from wolfstream.service.model.learner import Learner
             inner = Learner.{method}
             def crash(self, *given, **named):
@@ -64,8 +64,8 @@ def test_models_that_are_whole_are_not(data: Path) -> None:
 
 def test_a_crash_leaves_a_trace(tmp_path: Path) -> None:
     code = (
-        "import ctypes, pathlib, sys; from wolfstream.service.storage import process_mark;"
-        "process_mark.watch_for_crashes(pathlib.Path(sys.argv[1])); ctypes.string_at(0)"
+        "import ctypes, pathlib, sys; from wolfstream.service.storage import crash_marks;"
+        "crash_marks.watch_for_crashes(pathlib.Path(sys.argv[1])); ctypes.string_at(0)"
     )
     path = tmp_path / "crash"
     assert last_crash(path) == ""

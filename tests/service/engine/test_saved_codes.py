@@ -5,9 +5,9 @@ from typing import Any
 import numpy as np
 import pytest
 
-from wolfstream.service.engine.model_files import ModelFileError, fill_model
 from wolfstream.service.model.learner import Learner
 from wolfstream.service.model.live import Model
+from wolfstream.service.recovery.model_files import ModelFileError, fill_model
 from wolfstream.service.samples.validation import Samples
 from wolfstream.service.spec.model import read_spec
 from wolfstream.service.storage.snapshot_format import State

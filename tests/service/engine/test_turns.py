@@ -11,7 +11,7 @@ from tests.service.streams import few_words, part, plain_rows, three_classes
 from tests.service.writer_bench import Bench, state_of, work_off
 from wolfstream.service.engine import blocks
 from wolfstream.service.engine.blocks import CheckedRequest, in_parts, seconds_per_sample
-from wolfstream.service.engine.duplicates import Duplicates
+from wolfstream.service.engine.idempotency import Duplicates
 from wolfstream.service.engine.queue_items import LearnRequest, Order, SampleRun
 from wolfstream.service.engine.turns import Work
 from wolfstream.service.errors import NotYetLearned

@@ -10,12 +10,12 @@ from numpy.typing import NDArray
 
 from tests.service.forging import streams
 from tests.service.streams import curve, few_words, three_classes
-from wolfstream.service.engine.model_files import ModelFileError, fill_model
-from wolfstream.service.engine.uploads import in_same_state, read_uploaded, usable
 from wolfstream.service.errors import UnusableState
 from wolfstream.service.model.draft import Limits
 from wolfstream.service.model.learner import Learner
 from wolfstream.service.model.live import Model
+from wolfstream.service.recovery.model_files import ModelFileError, fill_model
+from wolfstream.service.recovery.uploads import in_same_state, read_uploaded, usable
 from wolfstream.service.samples.validation import Samples
 from wolfstream.service.spec.heads import HeadName
 from wolfstream.service.spec.model import ModelSpec, read_spec

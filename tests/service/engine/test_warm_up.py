@@ -16,9 +16,12 @@ import numpy as np
 import pytest
 
 from tests.service.specs import read_papers_spec
-from wolfstream.service.engine import compilation
-from wolfstream.service.engine.compilation import Process
-from wolfstream.service.engine.compiled_parts import (
+from wolfstream.service.engine.facade import Engine
+from wolfstream.service.errors import NotReady
+from wolfstream.service.native import compilation
+from wolfstream.service.native.compilation import Process
+from wolfstream.service.native.compile_cache import compile_once, is_complete, mark_complete
+from wolfstream.service.native.compiled_parts import (
     CompiledPart,
     compile_all,
     needed_first,
@@ -26,10 +29,7 @@ from wolfstream.service.engine.compiled_parts import (
     parts_for,
     wanted_first,
 )
-from wolfstream.service.engine.facade import Engine
-from wolfstream.service.engine.warm_up import WarmUp
-from wolfstream.service.errors import NotReady
-from wolfstream.service.native.compile_cache import compile_once, is_complete, mark_complete
+from wolfstream.service.native.warm_up import WarmUp
 from wolfstream.service.settings import Settings
 from wolfstream.service.spec.model import ModelSpec
 from wolfstream.service.storage.data_directory import open_storage
@@ -401,7 +401,7 @@ def test_a_server_that_does_not_start_leaves_no_process() -> None:
 def test_the_process_leaves_a_complete_cache_alone(cache: Path) -> None:
     mark_complete()
     done = subprocess.run(
-        [sys.executable, "-m", "wolfstream.service.engine.compilation"],
+        [sys.executable, "-m", "wolfstream.service.native.compilation"],
         env={**os.environ, "NUMBA_CACHE_DIR": str(cache)},
         check=True,
         timeout=60,

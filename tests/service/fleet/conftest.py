@@ -27,7 +27,7 @@ class Replica(ServerProcess):
 
 def look_for_others_briefly() -> None:
     """Let a replica that has no others be ready in a fifth of a second, not in a whole one."""
-    from wolfstream.service.fleet import members
+    from wolfstream.service.cluster import members
 
     members.BEAT_SECONDS, members._LISTEN_SECONDS = 0.1, 0.15
 

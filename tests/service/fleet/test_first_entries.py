@@ -1,5 +1,6 @@
 """First entries of buckets, written by replicas at the same time, and copies that lag."""
 
+import time
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
@@ -69,6 +70,23 @@ def test_deleted_entry_is_written_again(nats: NatsConnection):
     nats.run(bucket.delete("k"), 10)
     create(nats, KEYS_BUCKET, "k", b"second")
     assert nats.run(bucket.get("k"), 10).value == b"second"
+
+
+def test_damaged_keys_are_logged_once_and_the_last_ones_stay(
+    nats: NatsConnection, caplog: pytest.LogCaptureFixture
+):
+    keys = FleetKeys(nats)
+    add_key(keys, "a", ("admin",))
+    keys.watch()
+    bucket = nats.run(nats.stream.key_value(KEYS_BUCKET), 10)
+    nats.run(bucket.put("keys", b"[{"), 10)
+    deadline = time.monotonic() + 10
+    while "are damaged" not in caplog.text:
+        assert time.monotonic() < deadline
+        time.sleep(0.05)
+    time.sleep(1.0)  # the entry is read again and again
+    assert caplog.text.count("are damaged") == 1
+    assert [key.name for key in keys.read() or []] == ["a"]
 
 
 def test_replicas_that_start_at_once_agree_on_the_identity(servers: NatsServers):

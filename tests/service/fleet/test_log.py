@@ -33,10 +33,10 @@ from wolfstream.service.fleet.jetstream_journal import JetStreamJournal
 from wolfstream.service.fleet.jetstream_log import JetStreamLog
 from wolfstream.service.fleet.jetstream_snapshots import JetStreamSnapshots
 from wolfstream.service.fleet.streams import log_location, make_streams
+from wolfstream.service.storage.crash_marks import ReplayMarks
 from wolfstream.service.storage.high_water import HighWater
 from wolfstream.service.storage.interfaces import LogFull, NameTaken, Unfinished
 from wolfstream.service.storage.log import LogReader
-from wolfstream.service.storage.replay_marks import ReplayMarks
 from wolfstream.service.storage.snapshot_format import State
 from wolfstream.service.storage.term import Part, Term, TermState
 

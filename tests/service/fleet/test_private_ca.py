@@ -19,7 +19,7 @@ BODY = {"x": [[1, 2], [2, 1]], "y": [0, 1]}
 
 def hear_of_others_for_long() -> None:
     """Let nothing but a neighbour that cannot be reached over HTTP move a model."""
-    from wolfstream.service.fleet import members
+    from wolfstream.service.cluster import members
 
     look_for_leaders_for_long()
     members._SILENT_SECONDS = 60.0  # a busy machine may keep a replica from announcing itself

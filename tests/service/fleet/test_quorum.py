@@ -14,10 +14,10 @@ from tests.service.nats import MISSING
 if MISSING:
     pytest.skip(MISSING, allow_module_level=True)
 
-from wolfstream.service.fleet import members, quorum
+from wolfstream.service.cluster import members, quorum
+from wolfstream.service.cluster.members import Members, Replica
+from wolfstream.service.cluster.quorum import StreamState, majority_heard_ago, stream_state
 from wolfstream.service.fleet.connection import NatsTimeout
-from wolfstream.service.fleet.members import Members, Replica
-from wolfstream.service.fleet.quorum import StreamState, majority_heard_ago, stream_state
 
 
 def info(*ages: float, leader: str = "n0") -> dict[str, Any]:

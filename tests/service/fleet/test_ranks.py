@@ -12,9 +12,8 @@ from tests.service.nats import MISSING, NatsServers
 if MISSING:
     pytest.skip(MISSING, allow_module_level=True)
 
-from wolfstream.service.fleet import members
-from wolfstream.service.fleet.connection import NatsConnection
-from wolfstream.service.fleet.members import (
+from wolfstream.service.cluster import members
+from wolfstream.service.cluster.members import (
     WRITTEN,
     Formats,
     Leadership,
@@ -24,6 +23,7 @@ from wolfstream.service.fleet.members import (
     stands_by,
     successor,
 )
+from wolfstream.service.fleet.connection import NatsConnection
 
 LIVING = [Replica(f"http://10.0.0.{number}:8000", True, {}, {}) for number in range(1, 4)]
 NAMES = [f"model-{number}" for number in range(300)]

@@ -10,12 +10,12 @@ import pytest
 from tests.service.nats import MISSING, NatsServers
 from tests.service.specs import read_papers_spec
 from tests.service.streams import part, two_classes
-from wolfstream.service.engine import replay
 from wolfstream.service.engine.takeover import Standby, take_over
 from wolfstream.service.errors import NotReady
 from wolfstream.service.model.learner import Learner
 from wolfstream.service.model.learning_time import LearningTime
 from wolfstream.service.model.live import Model
+from wolfstream.service.recovery import replay
 from wolfstream.service.samples.record import to_record
 from wolfstream.service.storage.entries import CatalogueEntry, Entry, KeyedRequest, Rollback
 from wolfstream.service.storage.interfaces import Storage

@@ -8,9 +8,9 @@ import pytest
 from tests.service.nats import MISSING, NatsServers
 from tests.service.specs import read_papers_spec
 from tests.service.writer_bench import Bench
-from wolfstream.service.engine.model_files import load_content
 from wolfstream.service.model.learner import Learner
 from wolfstream.service.model.live import Model
+from wolfstream.service.recovery.model_files import load_content
 from wolfstream.service.storage.snapshot_format import State, UnreadableSnapshot, encode_state
 
 if MISSING:

@@ -21,7 +21,8 @@ from wolfstream.service.engine import writer
 if MISSING:
     pytest.skip(MISSING, allow_module_level=True)
 
-from wolfstream.service.fleet import jetstream_journal, jetstream_log, jetstream_term, members
+from wolfstream.service.cluster import members
+from wolfstream.service.fleet import jetstream_journal, jetstream_log, jetstream_term
 
 BODY = {"x": [[1, 2], [2, 1]], "y": [0, 1]}
 

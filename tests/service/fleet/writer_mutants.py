@@ -9,7 +9,6 @@ from typing import Any, NamedTuple
 
 import pytest
 
-from wolfstream.service.engine.broken import mark_broken
 from wolfstream.service.engine.history import History
 from wolfstream.service.engine.leading import Leadership
 from wolfstream.service.engine.live_models import LiveModels
@@ -18,6 +17,7 @@ from wolfstream.service.engine.takeover import Standby
 from wolfstream.service.engine.turns import Turns
 from wolfstream.service.errors import NotYetLearned
 from wolfstream.service.model.live import Model
+from wolfstream.service.recovery.broken import mark_broken
 
 
 class Mutant(NamedTuple):

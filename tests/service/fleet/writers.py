@@ -12,11 +12,11 @@ from tests.service.specs import read_papers_spec
 from tests.service.streams import part, two_classes
 from tests.service.writer_bench import work_off
 from wolfstream.service.engine.group_learning import GroupRequest
-from wolfstream.service.engine.model_files import load_content
 from wolfstream.service.engine.queue_items import LabelRequest, LearnRequest, WaitingRowsRequest
 from wolfstream.service.engine.writer import Writer
 from wolfstream.service.model.learner import Learner
 from wolfstream.service.model.live import Model
+from wolfstream.service.recovery.model_files import load_content
 from wolfstream.service.samples.ids import LateLabels
 from wolfstream.service.samples.validation import Samples
 from wolfstream.service.settings import Settings

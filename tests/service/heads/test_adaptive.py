@@ -8,7 +8,7 @@ import pytest
 
 from tests.service.streams import few_words, saved
 from wolfstream.service.errors import Invalid
-from wolfstream.service.heads.answers import Answers
+from wolfstream.service.heads.protocol import Answers
 from wolfstream.service.model.learner import Learner
 from wolfstream.service.model.live import Model
 from wolfstream.service.samples.validation import Samples

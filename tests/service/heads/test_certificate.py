@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from wolfstream.service.heads.certificate import certificate, gap_text
+from wolfstream.service.heads.set_view import certificate, gap_text
 
 OBJECTIVE = np.array([-4.0, -1.0, -2.0])
 GAP = np.array([0.4, 0.5, 0.1])

@@ -10,10 +10,10 @@ from tests.service.specs import read_papers_spec
 from tests.service.streams import part
 from tests.solver.streams import sparse
 from wolfstream.service.errors import InvalidSamples, Untrained
-from wolfstream.service.heads.answers import Answers
 from wolfstream.service.heads.classification import ClassificationHead, ClassificationView
 from wolfstream.service.heads.kinds import build
-from wolfstream.service.heads.scores import Hits
+from wolfstream.service.heads.protocol import Answers
+from wolfstream.service.heads.value_scores import Hits
 from wolfstream.service.samples.labels import Label
 from wolfstream.service.samples.validation import Samples
 from wolfstream.service.spec.heads import HeadName

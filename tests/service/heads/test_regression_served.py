@@ -9,8 +9,8 @@ from tests.service.specs import read_papers_spec
 from tests.service.streams import curve, part
 from tests.solver.streams import sparse
 from wolfstream.service.errors import InvalidSamples, Untrained
-from wolfstream.service.heads.answers import Answers
 from wolfstream.service.heads.kinds import build
+from wolfstream.service.heads.protocol import Answers
 from wolfstream.service.heads.regression import RegressionHead
 from wolfstream.service.model.draft import Draft, Limits
 from wolfstream.service.model.learner import Learner

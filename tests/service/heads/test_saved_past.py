@@ -9,7 +9,7 @@ from numpy.typing import NDArray
 
 from tests.service.forging import state_of
 from wolfstream.service.heads.saved_arrays import WrongArrays
-from wolfstream.service.heads.saved_past import calibration_of_past, check_past
+from wolfstream.service.heads.saved_bank import calibration_of_past, check_past
 from wolfstream.service.model.learner import Learner
 from wolfstream.service.model.live import Model
 from wolfstream.service.model.saved_state import check_numbers, check_state

@@ -8,8 +8,7 @@ import pytest
 from numpy.typing import NDArray
 
 from tests.service.forging import state_of
-from wolfstream.service.heads.saved_arrays import WrongArrays
-from wolfstream.service.heads.saved_numbers import check_numbers_in
+from wolfstream.service.heads.saved_arrays import WrongArrays, check_numbers_in
 from wolfstream.service.heads.saved_trees import TREE_NUMBERS, check_trees
 
 Arrays = dict[str, NDArray[Any]]

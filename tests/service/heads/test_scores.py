@@ -9,9 +9,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 from sklearn.metrics import cohen_kappa_score, log_loss, r2_score
 
-from wolfstream.service.heads.hits import Hits, kappa
-from wolfstream.service.heads.scores import score_in
-from wolfstream.service.heads.value_errors import Errors
+from wolfstream.service.heads.class_scores import Hits, kappa
+from wolfstream.service.heads.value_scores import Errors, score_in
 
 RECENT = 1000
 

@@ -7,7 +7,7 @@ import pytest
 
 from tests.service.specs import PAPERS
 from tests.service.streams import part, three_classes
-from wolfstream.service.heads.sequences import Sequences
+from wolfstream.service.heads.set_view import Sequences
 from wolfstream.service.model.learner import Learner
 from wolfstream.service.model.live import Model
 from wolfstream.service.spec.model import read_spec

@@ -3,13 +3,13 @@
 import numpy as np
 import pytest
 
+from wolfstream.service.cluster.follower import Follower
+from wolfstream.service.cluster.versions import Versions
 from wolfstream.service.heads.adaptive import KIND
 from wolfstream.service.model.learner import Learner
 from wolfstream.service.model.live import Model
 from wolfstream.service.samples.validation import Samples
 from wolfstream.service.spec.model import ModelSpec, read_spec
-from wolfstream.service.views.follower import Follower
-from wolfstream.service.views.versions import Versions
 
 
 @pytest.fixture(autouse=True, scope="module")

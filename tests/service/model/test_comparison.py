@@ -6,8 +6,7 @@ import numpy as np
 import pytest
 from scipy.special import zeta
 
-from wolfstream.service.model.comparison import Comparison, boundary
-from wolfstream.service.model.losses import RecentLosses, restored_losses
+from wolfstream.service.model.comparison import Comparison, RecentLosses, boundary, restored_losses
 
 ERROR = 0.025
 

@@ -3,10 +3,9 @@
 import numpy as np
 import pytest
 
-from wolfstream.service.model.known_ids import KnownIds
-from wolfstream.service.model.waiting_rows import LabelledRow, WaitingRequest
+from wolfstream.service.model.waiting_rows import KnownIds, LabelledRow, WaitingRequest
 from wolfstream.service.samples.ids import RowId
-from wolfstream.service.samples.predicted import PredictedRows
+from wolfstream.service.samples.record import PredictedRows
 
 BYTES = 1 << 30
 

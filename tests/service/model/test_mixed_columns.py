@@ -12,10 +12,9 @@ from hypothesis import strategies as st
 
 from tests.service.decoding import BOUNDS
 from wolfstream.service.files.roles import Roles
-from wolfstream.service.model.fitting_rows import preparing
 from wolfstream.service.model.learner import Learner
 from wolfstream.service.model.live import Model
-from wolfstream.service.model.saved_rows import restored_rows, saved_rows
+from wolfstream.service.model.saved_rows import preparing, restored_rows, saved_rows
 from wolfstream.service.samples.record import as_recorded, from_record, to_record
 from wolfstream.service.samples.validation import Samples, read_samples
 from wolfstream.service.spec.model import read_spec

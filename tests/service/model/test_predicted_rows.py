@@ -2,9 +2,8 @@
 
 import numpy as np
 
-from wolfstream.service.model.pending import PendingRows
-from wolfstream.service.model.predicted_rows import latest_predicted
-from wolfstream.service.samples.predicted import (
+from wolfstream.service.model.pending import PendingRows, latest_predicted
+from wolfstream.service.samples.record import (
     JoinedRows,
     PredictedRows,
     rows_record,

@@ -11,12 +11,12 @@ from numpy.typing import NDArray
 
 from tests.service.specs import read_papers_spec
 from tests.service.streams import few_words, part, three_classes
-from wolfstream.service.engine.model_files import ModelFileError, fill_model
 from wolfstream.service.heads.kinds import KINDS, fit_window
 from wolfstream.service.heads.saved_arrays import WrongArrays
 from wolfstream.service.model.learner import Learner
 from wolfstream.service.model.live import Model
 from wolfstream.service.model.saved_state import check_state
+from wolfstream.service.recovery.model_files import ModelFileError, fill_model
 from wolfstream.service.samples.validation import Samples
 from wolfstream.service.spec.model import ModelSpec
 from wolfstream.service.storage.snapshot_format import State

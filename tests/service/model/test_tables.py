@@ -5,12 +5,12 @@ from typing import Any, ClassVar
 import numpy as np
 import pytest
 
-from wolfstream.service.engine.model_files import ModelFileError, fill_model
 from wolfstream.service.errors import Invalid, InvalidSamples
 from wolfstream.service.model.draft import MOST_SUGGESTIONS, MOST_TEXT_COLUMNS, Draft, Limits
-from wolfstream.service.model.fitting_rows import preparing
 from wolfstream.service.model.learner import Learner
 from wolfstream.service.model.live import Model
+from wolfstream.service.model.saved_rows import preparing
+from wolfstream.service.recovery.model_files import ModelFileError, fill_model
 from wolfstream.service.samples.record import as_recorded, from_record, to_record
 from wolfstream.service.samples.validation import Samples, read_rows, read_samples
 from wolfstream.service.spec.model import read_spec

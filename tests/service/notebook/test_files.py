@@ -23,11 +23,11 @@ from wolfstream import (
     StreamClassifier,
     StreamRegressor,
 )
-from wolfstream.service.engine.model_files import ModelFileError, load_model
 from wolfstream.service.heads.kinds import fit_window
 from wolfstream.service.model.learner import Learner
 from wolfstream.service.model.live import Model
-from wolfstream.service.notebook.rows import NoCounterpart
+from wolfstream.service.notebook.conversions import NoCounterpart
+from wolfstream.service.recovery.model_files import ModelFileError, load_model
 from wolfstream.service.samples.validation import Samples
 from wolfstream.service.spec.model import read_spec
 from wolfstream.service.storage.snapshot_format import State, write_state

@@ -26,7 +26,6 @@ from tests.service.syscalls.disk import LOSSES
 from tests.service.syscalls.library import FOREVER, Call, SystemCalls
 from wolfstream.service.engine.challengers import Turn
 from wolfstream.service.engine.group_learning import GroupRequest
-from wolfstream.service.engine.model_files import load_content
 from wolfstream.service.engine.queue_items import (
     LabelRequest,
     LearnRequest,
@@ -37,12 +36,13 @@ from wolfstream.service.errors import Refusal, StartupError
 from wolfstream.service.heads.kinds import fit_window
 from wolfstream.service.model.learner import Learner
 from wolfstream.service.model.live import Model
+from wolfstream.service.recovery.model_files import load_content
 from wolfstream.service.samples.ids import LateLabels
 from wolfstream.service.samples.validation import Samples
 from wolfstream.service.spec.following import Start
 from wolfstream.service.spec.heads import HeadName
+from wolfstream.service.storage.crash_marks import ReplayMarks
 from wolfstream.service.storage.data_directory import replays_path
-from wolfstream.service.storage.replay_marks import ReplayMarks
 from wolfstream.service.storage.snapshot_format import State, encode_state
 
 _MOST_ROWS, _UPLOADED = 3, 7

@@ -10,8 +10,7 @@ import pytest
 from tests.service.engine.test_owned_log import SPEC, learn, model_in, upload
 from tests.service.writer_bench import Bench
 from wolfstream.service.storage import backup
-from wolfstream.service.storage.backup import back_up
-from wolfstream.service.storage.reach import BackupError
+from wolfstream.service.storage.backup import BackupError, back_up
 from wolfstream.service.storage.restore import restore
 from wolfstream.service.storage.sqlite_file import SqliteFile
 

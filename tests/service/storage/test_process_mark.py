@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from wolfstream.service.storage.process_mark import ProcessMark
+from wolfstream.service.storage.crash_marks import ProcessMark
 
 MOST = 1 << 30
 SOON = 5.0

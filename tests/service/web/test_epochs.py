@@ -15,9 +15,9 @@ from tests.service.writer_bench import Bench, work_off
 from wolfstream.service.client.errors import Refused
 from wolfstream.service.client.sync import Client
 from wolfstream.service.engine.queue_items import LearnRequest
-from wolfstream.service.engine.salvage import recover_directory
 from wolfstream.service.errors import AnotherState, Invalid
 from wolfstream.service.model.revision import Revision, check_revision, read_awaited, read_tag
+from wolfstream.service.recovery.salvage import recover_directory
 from wolfstream.service.web.formats.revisions import read_if_match
 
 SPEC = PAPERS | {"kernel": {"type": "linear"}, "asset": None}

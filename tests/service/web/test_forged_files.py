@@ -14,7 +14,7 @@ import pytest
 
 from tests.service.forging import Forgery, each_forgery, forged, state_of, streams
 from tests.service.process import ServerProcess
-from wolfstream.service.samples.predicted import from_prediction_record, to_prediction_record
+from wolfstream.service.samples.record import from_prediction_record, to_prediction_record
 from wolfstream.service.storage.snapshot_format import encode_state
 
 SEED = int(os.environ.get("HARD_SEED", "20261126"))

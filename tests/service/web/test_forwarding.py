@@ -12,11 +12,11 @@ from typing import Any
 import pytest
 from starlette.types import Receive, Scope, Send
 
+from wolfstream.service.cluster import neighbours as neighbours_module
+from wolfstream.service.cluster.connections import client_of_replicas
+from wolfstream.service.cluster.membership import Membership
+from wolfstream.service.cluster.neighbours import Neighbours
 from wolfstream.service.errors import NotReady
-from wolfstream.service.replicas import neighbours as neighbours_module
-from wolfstream.service.replicas.connections import client_of_replicas
-from wolfstream.service.replicas.membership import Membership
-from wolfstream.service.replicas.neighbours import Neighbours
 from wolfstream.service.web.formats.problems import problem_response
 from wolfstream.service.web.layers.forwarding import Forwarding
 

@@ -29,12 +29,12 @@ from wolfstream.service.errors import (
     UnsupportedFormat,
 )
 from wolfstream.service.settings import Settings
+from wolfstream.service.web.formats.bounds import check_size
 from wolfstream.service.web.formats.content_encoding import (
     decompress_zstd,
     decompressor_of,
     inflate,
 )
-from wolfstream.service.web.formats.request_size import check_size
 
 SOON = 10.0
 ROWS, NUMBERS, MODELS, BODY = 50, 20, 3, 1 << 16

@@ -16,7 +16,7 @@ from wolfstream.service.settings import Settings
 from wolfstream.service.web.formats.memory import MemoryBudget
 from wolfstream.service.web.formats.tensors import NUMERIC
 from wolfstream.service.web.routes.app import create_app
-from wolfstream.service.web.routes.docs_page import page
+from wolfstream.service.web.routes.pages import page
 from wolfstream.service.web.routes.stream import Streams
 
 APP: FastAPI = create_app(None, None, Settings(_env_file=None), Streams(), None, MemoryBudget(1))  # type: ignore[arg-type, call-arg]

@@ -12,9 +12,8 @@ from hypothesis import strategies as st
 from tests.service.decoding import BOUNDS
 from tests.service.specs import PAPERS
 from wolfstream.service.errors import Unreadable
-from wolfstream.service.web.formats import repeated_names
-from wolfstream.service.web.formats.bounds import Bounds
-from wolfstream.service.web.formats.repeated_names import check_json_names
+from wolfstream.service.web.formats import bounds
+from wolfstream.service.web.formats.bounds import Bounds, check_json_names
 from wolfstream.service.web.formats.wire import JSON, MSGPACK, Format, format_of_body
 
 NDJSON = format_of_body("application/x-ndjson", True)
@@ -41,9 +40,9 @@ PLAIN = st.recursive(
     ],
 )
 def test_a_name_that_comes_twice_is_refused(spoken: Format, body: bytes) -> None:
-    for bounds in (BOUNDS, Bounds(BOUNDS.values, 1_000)):
+    for limits in (BOUNDS, Bounds(BOUNDS.values, 1_000)):
         with pytest.raises(Unreadable, match="twice"):
-            spoken.decode(body, bounds)
+            spoken.decode(body, limits)
 
 
 def test_the_line_and_the_name_are_told() -> None:
@@ -65,7 +64,7 @@ def test_over_http_nothing_is_learned(client: httpx.Client, name: str) -> None:
 @given(PLAIN, st.integers(1, 9), st.booleans())
 def test_whatever_has_different_names_passes(data: Any, chunk: int, ascii_only: bool) -> None:
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(repeated_names, "_CHUNK_BYTES", chunk)
+        patch.setattr(bounds, "_CHUNK_BYTES", chunk)
         body = json.dumps(data, ensure_ascii=ascii_only).encode()
         check_json_names(body, data)
         assert JSON.decode(body, BOUNDS) == data
@@ -77,6 +76,6 @@ def test_whatever_has_not_is_found(data: Any, repeated: dict[str, Any], chunk: i
     inner = json.dumps(repeated)[:-1] + ", " + json.dumps(repeated)[1:]
     body = f"[{json.dumps(data)}, {inner}, {json.dumps(data)}]".encode()
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(repeated_names, "_CHUNK_BYTES", chunk)
+        patch.setattr(bounds, "_CHUNK_BYTES", chunk)
         with pytest.raises(Unreadable, match="twice"):
             JSON.decode(body, BOUNDS)

@@ -16,9 +16,9 @@ from wolfstream.service.settings import Settings
 if MISSING:
     pytest.skip(MISSING, allow_module_level=True)
 
-from wolfstream.service.fleet.members import Leadership, Replica
-from wolfstream.service.web import roles as module
-from wolfstream.service.web.roles import Roles
+from wolfstream.service.cluster import roles as module
+from wolfstream.service.cluster.members import Leadership, Replica
+from wolfstream.service.cluster.roles import Roles
 
 OWN, OTHER = "http://own", "http://other"
 _PATIENCE_SECONDS = 60.0

@@ -9,7 +9,7 @@ from pydantic_core import from_json
 
 from wolfstream.service.errors import Unreadable
 from wolfstream.service.web.formats import sliced_json
-from wolfstream.service.web.formats.repeated_names import check_json_names
+from wolfstream.service.web.formats.bounds import check_json_names
 
 ROWS: list[Any] = [
     [1.5, None, "a,b"],

@@ -15,7 +15,7 @@ from tests.service.specs import PAPERS
 from tests.service.streams import body, three_classes
 from tests.service.web.test_http import problem
 from wolfstream import Client, Refused, SFWClassifier, StreamClassifier, StreamRegressor
-from wolfstream.service.engine.model_files import load_model
+from wolfstream.service.recovery.model_files import load_model
 from wolfstream.service.storage.snapshot_format import State, decode_state, encode_state
 
 SAMPLES = three_classes(150)

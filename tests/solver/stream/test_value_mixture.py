@@ -31,7 +31,7 @@ def of_oracle(
             spread = noise * max(abs(miss) / scale, mixture.CORE) / of_row + gain @ x
             a[s] = np.sqrt(kept) * (a[s] + gain / spread * miss)
             P[s] = kept * (P[s] - np.outer(gain, gain) / spread) + (1.0 - kept) * np.eye(experts)
-        w = w * np.exp(-mixture.RATE * of_row * np.minimum(error / scale, mixture.MOST))
+        w = w * np.exp(-mixture.RATE * of_row * np.minimum(error / scale, mixture.MAX_ERROR))
         w = (1.0 - mixture.SHARE) * w / w.sum() + mixture.SHARE * prior
     return np.array(answers)
 
@@ -46,14 +46,14 @@ def drawn(n: int = 400) -> tuple[Float64Array, Float64Array]:
 def test_answers_are_those_of_the_formulas(in_units: bool) -> None:
     values, y = drawn()
     weight = np.random.default_rng(1).uniform(0.5, 2.0, len(y))
-    answers, _ = mixture.mix(mixture.new_mixture(3), values, y, weight, in_units=in_units)
+    answers, _ = mixture.learn_rows(mixture.new_mixture(3), values, y, weight, in_units=in_units)
     expected = of_oracle(values, y, weight, in_units)
     np.testing.assert_allclose(answers, expected, rtol=1e-7, atol=1e-9)
 
 
 def test_answers_become_as_good_as_the_best() -> None:
     values, y = drawn(2000)
-    answers, _ = mixture.mix(mixture.new_mixture(3), values, y, np.ones(len(y)))
+    answers, _ = mixture.learn_rows(mixture.new_mixture(3), values, y, np.ones(len(y)))
     assert np.abs(answers - y)[500:].mean() < 1.02 * np.abs(values[:, 1] - y)[500:].mean()
 
 
@@ -62,16 +62,16 @@ def test_stackers_learn_differences_of_any_size(size: float) -> None:
     random = np.random.default_rng(0)
     y, e = random.normal(size=2000), size * random.normal(size=2000)
     values = np.stack([y + e, y + 2.0 * e], axis=1)
-    answers, _ = mixture.mix(mixture.new_mixture(2), values, y, np.ones(len(y)))
+    answers, _ = mixture.learn_rows(mixture.new_mixture(2), values, y, np.ones(len(y)))
     assert np.abs(answers - y)[1000:].mean() < 0.2 * np.abs(values[:, 0] - y)[1000:].mean()
 
 
 def test_blocks_make_the_same_bits() -> None:
     values, y = drawn()
     whole, parts = mixture.new_mixture(3), mixture.new_mixture(3)
-    answers, _ = mixture.mix(whole, values, y, np.ones(len(y)))
+    answers, _ = mixture.learn_rows(whole, values, y, np.ones(len(y)))
     each = [
-        mixture.mix(parts, values[i : i + 7], y[i : i + 7], np.ones(len(y[i : i + 7])))[0]
+        mixture.learn_rows(parts, values[i : i + 7], y[i : i + 7], np.ones(len(y[i : i + 7])))[0]
         for i in range(0, len(y), 7)
     ]
     np.testing.assert_array_equal(np.concatenate(each), answers)
@@ -81,9 +81,9 @@ def test_another_unit_changes_nothing() -> None:
     values, y = drawn()
     one, other = mixture.new_mixture(3), mixture.new_mixture(3)
     for each in (one, other):
-        mixture.mix(each, values, y, np.ones(len(y)))
+        mixture.learn_rows(each, values, y, np.ones(len(y)))
     mixture.rescale(other, 0.5)
-    first, second = mixture.mixed(one, values), mixture.mixed(other, 0.5 * values)
+    first, second = mixture.predict_rows(one, values), mixture.predict_rows(other, 0.5 * values)
     np.testing.assert_allclose(second[0], 0.5 * first[0], rtol=1e-9)
 
 
@@ -91,7 +91,7 @@ def test_another_unit_changes_nothing() -> None:
 def test_a_unit_far_from_all_before_begins_anew(factor: float) -> None:
     values, y = drawn()
     one, blank = mixture.new_mixture(3), mixture.new_mixture(3)
-    mixture.mix(one, values, y, np.ones(len(y)))
+    mixture.learn_rows(one, values, y, np.ones(len(y)))
     mixture.rescale(one, factor)
     for array, other in zip(one, blank, strict=True):
         np.testing.assert_array_equal(array, other)
@@ -103,7 +103,7 @@ def test_any_number_of_other_units_leaves_finite_numbers(factor: float) -> None:
     one = mixture.new_mixture(3)
     for _ in range(10):
         mixture.rescale(one, factor)
-        answers, _ = mixture.mix(one, values, y, np.ones(len(y)))
+        answers, _ = mixture.learn_rows(one, values, y, np.ones(len(y)))
         assert np.isfinite(answers).all()
         assert all(np.isfinite(array).all() for array in one)
         assert all(np.trace(P) > 0.0 for P in one.P)
@@ -112,9 +112,10 @@ def test_any_number_of_other_units_leaves_finite_numbers(factor: float) -> None:
 def test_influence_is_the_slope_in_each_expert() -> None:
     values, y = drawn()
     one = mixture.new_mixture(3)
-    mixture.mix(one, values, y, np.ones(len(y)))
+    mixture.learn_rows(one, values, y, np.ones(len(y)))
     moved = [
-        mixture.mixed(one, values[:1] + e)[0] - mixture.mixed(one, values[:1])[0] for e in np.eye(3)
+        mixture.predict_rows(one, values[:1] + e)[0] - mixture.predict_rows(one, values[:1])[0]
+        for e in np.eye(3)
     ]
     assert mixture.influence(one) == pytest.approx(np.array(moved).ravel(), rel=1e-9)
 
@@ -123,6 +124,6 @@ def test_influence_is_the_slope_in_each_expert() -> None:
 def test_any_weight_leaves_finite_numbers(weight: float) -> None:
     values, y = drawn()
     one = mixture.new_mixture(3)
-    answers, _ = mixture.mix(one, values, y, np.full(len(y), weight))
+    answers, _ = mixture.learn_rows(one, values, y, np.full(len(y), weight))
     assert np.isfinite(answers).all()
     assert all(np.isfinite(array).all() for array in one)
