@@ -62,7 +62,7 @@ BANK_NUMBERS: Bounds = (
     (r"endless\d+(_own)?_evidence", (FROM_ZERO, COUNT)),
     (r"endless\d+_mean", (ANY, COUNT)),
     (r"endless\d+_(table|advantage)", FROM_ZERO),
-    (r"(endless\d+|bayes_earlier|combination)_(curvature|labels)", POSITIVE),
+    (r"(endless\d+|bayes_earlier|combination)_(curvature|labels|factor)", POSITIVE),
     (r"combination_(square|memory|step|counts)", FROM_ZERO),
     (r"combination_(kept|weight|noise)", SHARE),
     (r"target_units", (ANY, POSITIVE, FROM_ZERO, ANY, ANY)),

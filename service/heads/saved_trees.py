@@ -46,8 +46,8 @@ TREE_NUMBERS: Bounds = (
     (r"trees_forest_(fresh|residual|past)_child", Numbers(-LEAVES, NODES)),
     (r"trees_forest_unit", POSITIVE),
     (r"trees_mixing_(curvature|labels)", POSITIVE),
-    (r"trees_mixing_(square|memory|error|step|counts)", FROM_ZERO),
-    (r"trees_mixing_(weight|noise)", SHARE),
+    (r"trees_mixing_(apart_)?(square|memory|error|step|counts|gap)", FROM_ZERO),
+    (r"trees_mixing_(apart_)?(weight|noise)", SHARE),
 )
 
 

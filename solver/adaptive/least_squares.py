@@ -4,13 +4,15 @@
     a <- sqrt(kept) (a + g e / s),  P <- kept (P - g g' / s) + (1 - kept) I
 
 for a row x with prediction error e, whose target has the variance v. P begins as the identity I,
-and stays between 0 and I.
+and stays between 0 and I. v counts as at least LEAST |x|^2, so that rounding leaves P positive.
 """
 
 import numpy as np
 
 from wolfstream.solver.arrays import Float64Array
-from wolfstream.solver.compiled import inner
+from wolfstream.solver.compiled import inner, larger
+
+LEAST = 1e-9
 
 
 @inner
@@ -33,11 +35,14 @@ def least_squares_step(
     error: y - a.x.
     variance: v, in units of the prior variance of a.
     """
+    size, spread = 0.0, 0.0
     for e in range(len(a)):
         gain[e] = 0.0
         for f in range(len(a)):
             gain[e] += P[e, f] * x[f]
-        variance += gain[e] * x[e]
+        size += x[e] * x[e]
+        spread += gain[e] * x[e]
+    variance = larger(variance, LEAST * size) + spread
     for e in range(len(a)):
         a[e] = np.sqrt(kept) * (a[e] + gain[e] / variance * error)
         for f in range(len(a)):

@@ -12,7 +12,7 @@ from wolfstream.solver.adaptive.inputs import Inputs, InputView, inputs_of
 from wolfstream.solver.adaptive.learners import Learners, LearnersView, score
 from wolfstream.solver.adaptive.losses import Losses
 from wolfstream.solver.adaptive.ridge import CHUNK
-from wolfstream.solver.adaptive.settings import REGRESSION, Settings
+from wolfstream.solver.adaptive.settings import REGRESSION, Settings, plain_horizon
 from wolfstream.solver.adaptive.skewed_targets import FirstSamples, FirstTargets
 from wolfstream.solver.adaptive.standing import Standing
 from wolfstream.solver.adaptive.target_scale import CENTRE_LIMIT, TargetScale, Units
@@ -241,7 +241,8 @@ class AdaptiveRegressor:
         kinds = self.learners.kinds + [{"learner": "last value"}] * self.temporal
         kinds += [{"learner": name, "external": True} for name in self.external]
         kinds += [
-            {"learner": "stacker", "horizon": horizon if np.isfinite(horizon) else None}
+            {"learner": "stacker", "horizon": plain_horizon(horizon), "noise": noise}
+            for noise in values.NOISES
             for horizon in self.settings.stackers
         ]
         return kinds

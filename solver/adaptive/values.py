@@ -6,9 +6,12 @@
     variance     sum_e w_e (s_e + (v_e - prediction)^2), that of the mixture of their likelihoods
 
 A stacker is a ridge regression on the experts' differences from their mean, so that it is the mean
-before any sample, and forgets back to it with its horizon (`least_squares`). A likelihood counts as
-at least LEAST of the best one. Each row is predicted before its target is used. Squared errors and
-log likelihoods count by the row's weight.
+before any sample, and forgets back to it with its horizon (`least_squares`). The variance of its
+targets is s times one of NOISES, so that it learns from differences as small as its errors, and no
+unit of the targets matters: 1 is right if errors are Gaussian and independent, and follows changes
+sooner; 16 is less misled by outliers. A likelihood counts as at least LEAST of the best one. Each
+row is predicted before its target is used. Squared errors and log likelihoods count by the row's
+weight.
 """
 
 from collections.abc import Mapping, Sequence
@@ -23,6 +26,7 @@ from wolfstream.solver.arrays import Float64Array
 from wolfstream.solver.compiled import compiled_allocating, inner, larger
 
 DECAY = 0.999
+NOISES = (1.0, 16.0)
 LEAST = 1e-4
 SMALLEST_SQUARE = 1e-12
 LARGEST_VALUE = 1e6
@@ -37,6 +41,7 @@ class ValueCombination(NamedTuple):
     a: Float64Array  # (S, E) coefficients of the stackers
     P: Float64Array  # (S, E, E) inverse precisions of the stackers
     kept: Float64Array  # (S,) the factor by which one sample decays a stacker
+    factor: Float64Array  # (S,) of NOISES
     square: Float64Array  # (E + S,) decayed sums of squared errors
     memory: Float64Array  # (E + S,) decayed sums of weights
     weight: Float64Array  # (E + S,) weights by fixed share
@@ -46,13 +51,14 @@ def new_value_combination(experts: int, horizons: Sequence[float]) -> ValueCombi
     """Return the combination before any sample, of equal weights.
 
     experts: E.
-    horizons: (S,) of the stackers, in samples.
+    horizons: of the stackers, in samples; each has one for each of NOISES.
     """
-    stackers = len(horizons)
+    stackers = len(NOISES) * len(horizons)
     return ValueCombination(
         a=np.zeros((stackers, experts)),
         P=np.repeat(np.eye(experts)[None], stackers, axis=0),
-        kept=np.exp(-1.0 / np.array(horizons, np.float64)),
+        kept=np.tile(np.exp(-1.0 / np.array(horizons, np.float64)), len(NOISES)),
+        factor=np.repeat(NOISES, len(horizons)),
         square=np.zeros(experts + stackers),
         memory=np.zeros(experts + stackers),
         weight=np.full(experts + stackers, 1.0 / (experts + stackers)),
@@ -73,10 +79,6 @@ def value_combination_from_arrays(state: Mapping[str, NDArray[Any]]) -> ValueCom
 def rescale(combination: ValueCombination, factor: float) -> None:
     """Continue with values `factor` times as large."""
     combination.square[:] *= factor * factor
-    for P in combination.P:
-        P /= factor * factor
-        # A stacker is never less certain than before any sample.
-        P *= min(1.0, len(P) / np.trace(P))
 
 
 def combine_values(
@@ -167,8 +169,8 @@ def _combine(
             continue
         w = weight[i]
         for s in range(stackers):
-            error = target[i] - v[experts + s]
-            least_squares_step(c.a[s], c.P[s], difference, gain, c.kept[s], error, 1.0 / w)
+            error, noise = target[i] - v[experts + s], c.factor[s] * _variance(c, experts + s) / w
+            least_squares_step(c.a[s], c.P[s], difference, gain, c.kept[s], error, noise)
         best = -1e300
         for e in range(experts + stackers):
             if not speaks[e]:

@@ -137,7 +137,9 @@ class BankLearnerView(NamedTuple):
         d_row, d_votes = value_gradient(self.model, x, vote, hints.codes)
         rate = self._before_past(x, direction, hints)[0]
         mixing = self._mixing(hints)
-        rate *= mixing.bank_rate() if isinstance(mixing, ValueMixing) else 1.0
+        if isinstance(mixing, ValueMixing) and self.trees is not None and hints.raw is not None:
+            answers, forests = self._bank_answers(x[None], hints), self.trees.forests
+            rate *= mixing.bank_rate(forests, hints.raw, answers)
         return Gradient(rate * d_row, None if d_votes is None else rate * d_votes)
 
     def _before_past(self, x: Float64Array, direction: Float64Array, hints: Hints) -> Float64Array:

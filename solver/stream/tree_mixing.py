@@ -1,7 +1,7 @@
 """Combines the predictions of a bank of experts (`solver.adaptive`) and of two kinds of trees.
 
 One kind is fitted to labels, the other to the residuals of the bank. Probabilities of classes are
-combined by `adaptive.combination`, numbers by `value_mixture`.
+combined by `adaptive.combination`, numbers by `gated_mixture`.
 """
 
 from collections.abc import Mapping
@@ -33,18 +33,18 @@ from wolfstream.solver.stream.forests import (
     value_votes,
     write_class_scores,
 )
-from wolfstream.solver.stream.value_mixture import (
-    FIRST_WEIGHT,
-    HORIZONS,
-    ValueMixture,
-    influence,
-    learn_rows,
-    mixture_arrays,
-    mixture_from_arrays,
-    new_mixture,
-    predict_rows,
-    rescale,
+from wolfstream.solver.stream.gated_mixture import (
+    GatedMixture,
+    copy_of,
+    gated_arrays,
+    gated_from_arrays,
+    influence_gated,
+    learn_gated,
+    new_gated,
+    predict_gated,
+    rescale_gated,
 )
+from wolfstream.solver.stream.value_mixture import FIRST_WEIGHT, HORIZONS
 
 # In this order: the bank, trees fitted to labels, and trees fitted to residuals.
 EXPERTS = 3
@@ -140,12 +140,12 @@ class ClassMixing(NamedTuple):
 class ValueMixing(NamedTuple):
     """Combines the values of a bank and its trees; methods and arguments as in `ClassMixing`."""
 
-    mixture: ValueMixture
+    mixture: GatedMixture
 
     @property
     def weight(self) -> Float64Array:
-        """Weights (experts and stackers,), summing to 1."""
-        return self.mixture.weight
+        """Weights (experts and stackers,) for all rows but those far apart, summing to 1."""
+        return self.mixture.every.weight
 
     def learn(
         self,
@@ -159,38 +159,44 @@ class ValueMixing(NamedTuple):
         """Predict rows, then learn their targets (n,)."""
         del met
         votes = value_votes(forests, raw, answers)
-        t, losses = learn_rows(self.mixture, votes, in_units(forests.units, y), weight)
+        t, losses = learn_gated(self.mixture, votes, in_units(forests.units, y), weight)
         return MixedAnswers(unscaled(forests.units, t, votes[:, 0]), losses)
 
     def change_units(self, former: Forests, forests: Forests) -> None:
         """Rescale to the unit of new forests, which replace former ones."""
-        rescale(self.mixture, former.units.unit / forests.units.unit)
+        rescale_gated(self.mixture, former.units.unit / forests.units.unit)
 
     def answer(self, forests: Forests, raw: RawRows, answers: ValueAnswers) -> ValueAnswers:
         """Return the predictions of bank and trees together; answers: of the bank alone."""
         votes = value_votes(forests, raw, answers.prediction)
-        t, variances = predict_rows(self.mixture, votes)
+        t, variances = predict_gated(self.mixture, votes)
         deviation = forests.units.slope(t) * np.sqrt(variances)
         return ValueAnswers(unscaled(forests.units, t, votes[:, 0]), deviation)
 
-    def bank_rate(self) -> float:
-        """Return by how much the prediction grows with the bank's; trees are piecewise constant."""
-        rates = influence(self.mixture)
+    def bank_rate(self, forests: Forests, raw: RawRows, answers: ValueAnswers) -> float:
+        """Return by how much the prediction for a row grows with the bank's.
+
+        Trees are piecewise constant.
+
+        raw: the row before it was scaled.
+        answers: of the bank alone.
+        """
+        rates = influence_gated(self.mixture, value_votes(forests, raw, answers.prediction))
         return float(rates[0] + rates[2])  # residual trees add to the bank's prediction
 
     def copy(self) -> "ValueMixing":
         """Return an immutable copy that predicts."""
-        return ValueMixing(ValueMixture(*(field.copy() for field in self.mixture)))
+        return ValueMixing(copy_of(self.mixture))
 
     def arrays(self) -> dict[str, NDArray[Any]]:
         """Return a copy, as named plain arrays."""
-        return mixture_arrays("mixing", self.mixture)
+        return gated_arrays("mixing", self.mixture)
 
 
 def new_mixing(*, regression: bool) -> ClassMixing | ValueMixing:
     """Return the mixing before any sample."""
     if regression:
-        return ValueMixing(new_mixture(EXPERTS))
+        return ValueMixing(new_gated(EXPERTS))
     return _class_mixing(new_combination(_PRIOR, _STEPS))
 
 
@@ -199,7 +205,7 @@ def mixing_from_arrays(
 ) -> ClassMixing | ValueMixing:
     """Return the mixing of saved arrays (`arrays`)."""
     if regression:
-        return ValueMixing(mixture_from_arrays("mixing", arrays))
+        return ValueMixing(gated_from_arrays("mixing", arrays))
     return _class_mixing(combination_from_arrays("mixing", arrays))
 
 

@@ -6,10 +6,12 @@
     prediction   sum_e w_e v_e over experts and stackers
 
 Expert 0 is the one that the others improve: it weighs FIRST_WEIGHT before any sample, and stackers
-begin as it. The square of an error e of a stacker is divided by max(|e| / u, CORE), so that
-outliers hardly move it (iteratively reweighted least squares; Holland and Welsch 1977). All errors
-have one unit, instead of a likelihood with a deviation for each expert, so that an expert that
-fails where a level jumps loses its weight at once.
+begin as it. Their targets have the variance (NOISE u)^2, so that they learn from differences as
+small as the errors; where values come in units of an error (`past_values`), it is 1. The square of
+an error e of a stacker is divided by max(|e| / u, CORE), so that outliers hardly move it
+(iteratively reweighted least squares; Holland and Welsch 1977). All errors have one unit, instead
+of a likelihood with a deviation for each expert, so that an expert that fails where a level jumps
+loses its weight at once.
 """
 
 from collections.abc import Mapping
@@ -23,7 +25,7 @@ from wolfstream.solver.arrays import Float64Array
 from wolfstream.solver.compiled import compiled, inner, larger, smaller
 
 # SHARE is how much of the weight before any sample is mixed into the weights after each one.
-RATE, MAX_ERROR, SHARE, CORE = 0.3, 10.0, 0.002, 0.3
+RATE, MAX_ERROR, SHARE, CORE, NOISE = 0.3, 10.0, 0.002, 0.3, 4.0
 # The factor of all decayed sums for each sample.
 DECAY = 0.999
 # Of expert 0; all others weigh 1.
@@ -71,17 +73,12 @@ def rescale(mixture: ValueMixture, factor: float) -> None:
     """Continue with values `factor` times as large; restart if they are far beyond those so far."""
     square, error = factor * factor, factor * float(mixture.error[0])
     largest = max(square, square * float(mixture.square.max()), error * error)
-    least = min(square, min(float(np.trace(P)) for P in mixture.P) / max(square, 1.0))
-    if not (largest < _REACH and least > 1.0 / _REACH):
+    if not (largest < _REACH and square > 1.0 / _REACH):
         for array, blank in zip(mixture, new_mixture(mixture.a.shape[1]), strict=True):
             array[:] = blank
         return
     mixture.error[0] = error
     mixture.square[:] *= square
-    for P in mixture.P:
-        P /= square
-        # A stacker is never less certain than before any sample.
-        P *= min(1.0, len(P) / float(np.trace(P)))
 
 
 class MixtureWork(NamedTuple):
@@ -112,7 +109,7 @@ def learn_rows(
     target: Float64Array,
     weight: Float64Array,
     *,
-    unit_of_answer: bool = False,
+    in_units: bool = False,
 ) -> tuple[Float64Array, Float64Array]:
     """Predict rows, each before its target is learned.
 
@@ -120,12 +117,12 @@ def learn_rows(
     values: (n, E) of the experts.
     target: (n,).
     weight: (n,) weights of the rows.
-    unit_of_answer: see `learn_row`.
+    in_units: see `learn_row`.
 
     Returns the predictions (n,), and the unweighted squared errors (n, E + S).
     """
     answers, errors = np.empty(len(values)), np.empty((len(values), len(mixture.weight)))
-    _learn(mixture, values, target, weight, mixture_work(mixture), unit_of_answer, answers, errors)
+    _learn(mixture, values, target, weight, mixture_work(mixture), in_units, answers, errors)
     return answers, errors
 
 
@@ -151,12 +148,12 @@ def _learn(
     target: Float64Array,
     weight: Float64Array,
     row: MixtureWork,
-    unit_of_answer: bool,
+    in_units: bool,
     answers: Float64Array,
     errors: Float64Array,
 ) -> None:
     for i in range(len(values)):
-        answers[i] = learn_row(c, values[i], target[i], weight[i], row, errors[i], unit_of_answer)
+        answers[i] = learn_row(c, values[i], target[i], weight[i], row, errors[i], in_units)
 
 
 @inner
@@ -167,7 +164,7 @@ def learn_row(
     w: float,
     row: MixtureWork,
     errors: Float64Array,
-    unit_of_answer: bool,
+    in_units: bool,
 ) -> float:
     """Return the prediction for a row before its target is learned.
 
@@ -177,8 +174,9 @@ def learn_row(
     w: weight of the row.
     row: reused memory.
     errors: (E + S,) gets the squared errors.
-    unit_of_answer: whether u is the mean absolute error of the prediction, instead of the least of
-        each sample: with many experts, one is always near the target by chance.
+    in_units: whether values come in units of an error. u is then the mean absolute error of the
+        prediction, instead of the least of each sample: with many experts, one is always near the
+        target by chance.
     """
     stackers, experts = c.a.shape
     answer, least = predict_row(c, values, row), np.inf
@@ -188,12 +186,13 @@ def learn_row(
         errors[e] = error * error
         c.square[e] = DECAY * c.square[e] + w * error * error
         c.memory[e] = DECAY * c.memory[e] + w
-    c.error[0] = DECAY * c.error[0] + (abs(y - answer) if unit_of_answer else least)
+    c.error[0] = DECAY * c.error[0] + (abs(y - answer) if in_units else least)
     c.error[1] = DECAY * c.error[1] + 1.0
     unit = larger(c.error[0] / c.error[1], _SMALLEST_UNIT)
+    variance = 1.0 if in_units else NOISE * NOISE * unit * unit
     for s in range(stackers):
         error = y - row.v[experts + s]
-        spread = larger(abs(error) / unit, CORE) / w
+        spread = variance * larger(abs(error) / unit, CORE) / w
         decay = row.stacker_decay[s]
         least_squares_step(c.a[s], c.P[s], row.difference, row.gain, decay, error, spread)
     total = 0.0

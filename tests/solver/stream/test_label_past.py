@@ -108,7 +108,7 @@ def test_values_are_those_of_the_formulas():
         values = np.array([0.0, f[0], 0.0, *(one @ f for one in a)])
         of_row = (one[None] for one in (values, np.array(target), weight[i]))
         one_row = (np.atleast_1d(one) for one in of_row)
-        (answer,), (squares,) = learn_rows(mixture, *one_row, unit_of_answer=True)
+        (answer,), (squares,) = learn_rows(mixture, *one_row, in_units=True)
         assert_allclose(found[i], answers[i] + unit * answer, rtol=1e-9)
         assert_allclose(losses[i], squares * unit**2, rtol=1e-6, atol=1e-12)
         for h, horizon in enumerate(H):

@@ -8,7 +8,7 @@ from wolfstream.solver.stream import value_mixture as mixture
 
 
 def of_oracle(
-    values: Float64Array, y: Float64Array, weight: Float64Array, of_answer: bool
+    values: Float64Array, y: Float64Array, weight: Float64Array, in_units: bool
 ) -> Float64Array:
     experts = values.shape[1]
     prior = mixture.prior_of(experts)
@@ -21,13 +21,14 @@ def of_oracle(
         voices = np.concatenate([row, row[0] + a @ x])
         answers.append(w @ voices)
         error = np.abs(target - voices)
-        own = abs(target - answers[-1]) if of_answer else error.min()
+        own = abs(target - answers[-1]) if in_units else error.min()
         unit, count = mixture.DECAY * unit + own, mixture.DECAY * count + 1.0
         scale = max(unit / count, 1e-9)
+        noise = 1.0 if in_units else (mixture.NOISE * scale) ** 2
         for s, kept in enumerate(np.exp(-1.0 / np.array(mixture.HORIZONS))):
             miss = target - voices[experts + s]
             gain = P[s] @ x
-            spread = max(abs(miss) / scale, mixture.CORE) / of_row + gain @ x
+            spread = noise * max(abs(miss) / scale, mixture.CORE) / of_row + gain @ x
             a[s] = np.sqrt(kept) * (a[s] + gain / spread * miss)
             P[s] = kept * (P[s] - np.outer(gain, gain) / spread) + (1.0 - kept) * np.eye(experts)
         w = w * np.exp(-mixture.RATE * of_row * np.minimum(error / scale, mixture.MAX_ERROR))
@@ -41,14 +42,12 @@ def drawn(n: int = 400) -> tuple[Float64Array, Float64Array]:
     return y[:, None] + random.normal(size=(n, 3)) * [1.0, 0.2, 0.6], y
 
 
-@pytest.mark.parametrize("of_answer", [False, True])
-def test_answers_are_those_of_the_formulas(of_answer: bool) -> None:
+@pytest.mark.parametrize("in_units", [False, True])
+def test_answers_are_those_of_the_formulas(in_units: bool) -> None:
     values, y = drawn()
     weight = np.random.default_rng(1).uniform(0.5, 2.0, len(y))
-    answers, _ = mixture.learn_rows(
-        mixture.new_mixture(3), values, y, weight, unit_of_answer=of_answer
-    )
-    expected = of_oracle(values, y, weight, of_answer)
+    answers, _ = mixture.learn_rows(mixture.new_mixture(3), values, y, weight, in_units=in_units)
+    expected = of_oracle(values, y, weight, in_units)
     np.testing.assert_allclose(answers, expected, rtol=1e-7, atol=1e-9)
 
 
@@ -56,6 +55,15 @@ def test_answers_become_as_good_as_the_best() -> None:
     values, y = drawn(2000)
     answers, _ = mixture.learn_rows(mixture.new_mixture(3), values, y, np.ones(len(y)))
     assert np.abs(answers - y)[500:].mean() < 1.02 * np.abs(values[:, 1] - y)[500:].mean()
+
+
+@pytest.mark.parametrize("size", [0.3, 0.003, 0.00003])
+def test_stackers_learn_differences_of_any_size(size: float) -> None:
+    random = np.random.default_rng(0)
+    y, e = random.normal(size=2000), size * random.normal(size=2000)
+    values = np.stack([y + e, y + 2.0 * e], axis=1)
+    answers, _ = mixture.learn_rows(mixture.new_mixture(2), values, y, np.ones(len(y)))
+    assert np.abs(answers - y)[1000:].mean() < 0.2 * np.abs(values[:, 0] - y)[1000:].mean()
 
 
 def test_blocks_make_the_same_bits() -> None:
