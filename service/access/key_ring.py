@@ -6,7 +6,8 @@ import time
 from collections.abc import Callable
 from typing import NamedTuple
 
-from wolfstream.service.access.keys import ApiKeys, Key, Scope, digest
+from wolfstream.service.access.keys import ApiKeys, Key, digest
+from wolfstream.service.access.scopes import Scope
 from wolfstream.service.errors import Forbidden, QuotaExceeded, Unauthenticated
 
 

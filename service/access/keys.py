@@ -1,4 +1,4 @@
-"""API keys and their scopes: who may use a server, for what, and for which models.
+"""API keys: who may use a server, for what, and for which models.
 
 Only the SHA-256 of a key is stored. A password would need salt and a slow hash; a key has 160
 random bits, which can neither be guessed nor found in a table, so a plain hash suffices.
@@ -8,14 +8,12 @@ import hashlib
 import secrets
 from contextlib import AbstractContextManager
 from datetime import UTC, datetime
-from typing import Literal, Protocol, TypeAlias
+from typing import Protocol
 
 from pydantic import BaseModel, ConfigDict, Field
 
+from wolfstream.service.access.scopes import Scope
 from wolfstream.service.errors import WolfstreamError
-
-Scope: TypeAlias = Literal["predict", "learn", "admin"]
-
 
 # All keys begin with this, so that people and secret scanners recognise them.
 _MARK = "wfs"

@@ -8,7 +8,7 @@ client reads this table without loading pydantic.
 from collections.abc import Mapping
 from typing import Literal, NamedTuple, TypeAlias
 
-from wolfstream.service.access.keys import Scope
+from wolfstream.service.access.scopes import Scope
 from wolfstream.service.errors import (
     AnotherState,
     Follows,

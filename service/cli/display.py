@@ -3,7 +3,7 @@
 import signal
 import sys
 import time
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from types import FrameType
 from typing import Self
@@ -111,12 +111,3 @@ def gentle_interrupt() -> Iterator[Interruption]:
         yield interruption
     finally:
         signal.signal(signal.SIGINT, before)
-
-
-def table(rows: Sequence[Sequence[str]]) -> str:
-    """Return the lines of a table, the first row its head, with columns as wide as needed."""
-    widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
-    return "\n".join(
-        "  ".join(cell.ljust(width) for cell, width in zip(row, widths, strict=True)).rstrip()
-        for row in rows
-    )

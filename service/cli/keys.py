@@ -6,7 +6,6 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from wolfstream.service.cli.display import table
 from wolfstream.service.cli.failures import as_failures
 from wolfstream.service.cli.options import (
     MODEL_NAME,
@@ -15,6 +14,7 @@ from wolfstream.service.cli.options import (
     fleet_errors,
     fleet_option,
 )
+from wolfstream.service.cli.tables import table
 
 # pydantic is imported when a command runs: help is quick.
 if TYPE_CHECKING:

@@ -6,8 +6,8 @@ from typing import Any
 
 import click
 
-from wolfstream.service.cli.display import table
 from wolfstream.service.cli.options import ask_first, read_json, server_client, server_option
+from wolfstream.service.cli.tables import table
 from wolfstream.service.errors import visible
 
 _model = click.argument("model")

@@ -6,9 +6,9 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from wolfstream.service.cli.display import table
 from wolfstream.service.cli.failures import Failure
 from wolfstream.service.cli.options import MODEL_NAME, NAME_RULE, data_option, file_errors
+from wolfstream.service.cli.tables import table
 from wolfstream.service.cli.train import check_out
 
 # numpy, numba and rich are imported when a command runs: help is quick.

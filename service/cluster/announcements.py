@@ -141,7 +141,7 @@ class Announcements:
                 channel.send(FrameKind.SPENT, key_id, samples)
 
     def announce_keys(self, keys: bytes | None) -> None:
-        """Announce the valid API keys, encoded by `access.copied_keys`."""
+        """Announce the valid API keys, encoded by `access.key_file`."""
         for channel in self._workers:
             channel.send(FrameKind.KEYS, keys)
 

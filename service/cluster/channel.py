@@ -159,7 +159,7 @@ _REFUSALS = {
 class LeaderState(NamedTuple):
     """The state of the leader."""
 
-    text: str = "starting"  # see `engine.phase.Phase`
+    text: str = "starting"  # see `engine.readiness.Phase`
     readable: bool = False  # whether predictions are answered
     accepting: bool = False  # whether samples are accepted
     ready: bool = False  # whether samples are learned at once

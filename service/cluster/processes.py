@@ -43,7 +43,7 @@ class WorkerProcesses:
             settings: of the server.
             listeners: the sockets on which workers accept connections, one for each worker.
             leader: serves the channels.
-            keys: returns the valid API keys for a new worker, encoded by `access.copied_keys`.
+            keys: returns the valid API keys for a new worker, encoded by `access.key_file`.
             forward: path of the socket on which the leader answers requests that workers forward.
         """
         self._settings, self._listeners = settings, listeners

@@ -11,6 +11,7 @@ only if the model is still as it was then.
 
 import logging
 from collections.abc import Callable, Collection, Hashable, Iterator, Mapping, Sequence
+from itertools import accumulate, pairwise
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -48,7 +49,7 @@ from wolfstream.service.recovery.broken import error_text, not_yet_learned
 from wolfstream.service.samples.record import (
     as_recorded,
     concatenate_samples,
-    record_of,
+    records_of,
     with_record,
 )
 from wolfstream.service.settings import Settings
@@ -331,10 +332,9 @@ def _kind_of_check(request: LearnRequest | LabelRequest) -> Hashable:
     if not isinstance(request, LearnRequest):
         return None
     X, y, weight = request.samples
-    if not isinstance(X, np.ndarray) or weight is not None:
+    if not isinstance(X, np.ndarray) or weight is not None or request.expected:
         return None
-    asks_more = (request.key, request.record, request.precomputed) != (None, None, None)
-    if asks_more or request.expected:
+    if not (request.key is None is request.record is None is request.precomputed):
         return None
     return request.head, X.shape[1], type(y)
 
@@ -392,12 +392,12 @@ def _accept(request: LearnRequest, draft: Draft, duplicates: Duplicates) -> Chec
 def _accept_run(requests: Sequence[LearnRequest], draft: Draft) -> list[CheckedRequest]:
     """Check and encode the requests of a run, all or none of them. Raises as `Draft.add`."""
     samples = as_recorded(concatenate_samples([request.samples for request in requests]))
-    stop, before = 0, draft.sequence
+    sequence = draft.sequence
     draft.add(requests[0].head, samples)
-    accepted = []
-    for request in requests:
-        start, stop = stop, stop + request.size
-        part = samples.part(start, stop)
-        run = SampleRun(part, record_of(part))
-        accepted.append(CheckedRequest(request, before + stop, [run]))
-    return accepted
+    stops = list(accumulate([request.size for request in requests]))
+    parts = [samples.part(start, stop) for start, stop in pairwise([0, *stops])]
+    runs = map(SampleRun, parts, records_of(parts))
+    return [
+        CheckedRequest(request, sequence + stop, [run])
+        for request, stop, run in zip(requests, stops, runs, strict=True)
+    ]

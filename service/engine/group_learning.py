@@ -186,7 +186,7 @@ class GroupLearning:
         # Models whose logs were full: a snapshot lets their oldest records go.
         full = {
             item.request.model
-            for item in admission.admitted
+            for item in (admission.admitted if failures else ())
             if isinstance(failures.get(item.request.model.id), LogFull)
         }
         self._acknowledge_durable(committed)

@@ -2,7 +2,7 @@
 
 A chain can be read from any commit on, and gaps are detected. `planned_commits.store` appends to
 it, directly after the last message that the writer knows. A chain does not decide who may write:
-`jetstream_term` does so for logs, and anybody may append to an archive of keys (`key_archive`).
+`jetstream_term` does so for logs, and anybody may append to an archive of keys (`jetstream_log`).
 """
 
 import secrets

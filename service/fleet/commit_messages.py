@@ -2,7 +2,7 @@
 
 A commit is a list of rows. It is stored in one message, or in several as fragments if it is larger
 than a message may be. Each message names its predecessor, so a reader notices gaps. A seal covers
-the fragment and its position in the log (`storage.seals`).
+the fragment and its position in the log (`storage.sqlite_rows`).
 """
 
 import json

@@ -129,13 +129,14 @@ class AdaptiveLearner(WithoutMembers, BankLearner):
     def growth(self, batch: Batch) -> int:
         """Return an upper bound on the bytes that learning a batch adds.
 
-        A bank allocates its memory with the first sample and with new classes; only the rows of
-        trees grow with samples.
+        A bank allocates most of its memory with the first samples and with new classes; the
+        weights of new texts and the rows of trees grow with samples.
         """
         bank, n_classes = self.current, 0
         if bank is not None and not batch.changing:
             new = batch.new_classes
             grown = new_class_bytes(self.nbytes, bank.learners.targets, new) if new else 0
+            grown += bank.learners.growth(bank.samples, batch.rows)
             return grown + (0 if self.trees is None else self.trees.growth(batch.rows))
         if isinstance(bank, AdaptiveClassifier):
             n_classes = bank.n_classes

@@ -48,6 +48,8 @@ _BLOCKS_OF_SCALE = 4
 _BUCKETS_OF_A_SIZE = 5
 # Bound on the changes that are listed.
 _MAX_LISTED = 20
+# More than the rounding of a bound.
+_ROUNDING = 1.0 + 1e-6
 # Iterations of a fixed point; each reduces the error at least tenfold.
 _ITERATIONS = 12
 
@@ -95,12 +97,11 @@ class Changes:
 
     def add(self, losses: Iterable[float]) -> None:
         """Add losses or errors; the result does not depend on how they are grouped into calls."""
-        self._waiting += losses
-        start = 0
-        while len(self._waiting) - start >= (size := self._block_size()):
-            self._add_block(self._waiting[start : start + size])
+        waiting, start = [*self._waiting, *losses], 0
+        while len(waiting) - start >= (size := self._block_size()):
+            self._add_block(waiting[start : start + size])
             start += size
-        del self._waiting[:start]
+        self._waiting = waiting[start:]
 
     def date(self, sequence: int) -> None:
         """Assign a sequence to the changes detected since the last call."""
@@ -110,11 +111,9 @@ class Changes:
             self._undated = []
 
     def copy(self) -> "Changes":
-        """Return an independent copy."""
+        """Return an independent copy; both share lists, which are replaced and never changed."""
         other = Changes.__new__(Changes)
         vars(other).update(vars(self))  # copy.copy would take four times as long
-        other._waiting, other._undated = self._waiting.copy(), self._undated.copy()
-        other._sizes, other._sums = self._sizes.copy(), self._sums.copy()
         return other
 
     def state(self) -> dict[str, Any]:
@@ -151,14 +150,15 @@ class Changes:
     def _detect(self, total: float) -> None:
         """Add the sum of a block to the histogram, then test for a change."""
         self._blocks += 1
-        self._sizes.append(1)
-        self._sums.append(total)
+        self._sizes, self._sums = [*self._sizes, 1], [*self._sums, total]
         self._merge()
         if len(self._sizes) < 2:
             return
         n = _BLOCK * np.cumsum(self._sizes, dtype=np.float64)
         s = np.cumsum(self._sums)
         older, newer = n[:-1], n[-1] - n[:-1]
+        if _most_evidence(n, s) < _least_threshold(self._blocks):
+            return
         before, after = s[:-1] / older, (s[-1] - s[:-1]) / newer
         evidence = older * _divergence(before, s[-1] / n[-1])
         evidence += newer * _divergence(after, s[-1] / n[-1])
@@ -204,9 +204,31 @@ def _divergence(mean: Float64Array, reference: float) -> Float64Array:
     return ones + zeros
 
 
+def _most_evidence(n: Float64Array, s: Float64Array) -> float:
+    """Return a bound on T over all pairs of parts, which takes a third of the time of T.
+
+    As kl(m, p) <= (m - p)^2 / (p (1 - p)), T is at most n (s0 - n0 p)^2 / (n0 n1 p (1 - p)), where
+    s0 and s1 are the sums of the parts.
+
+    n, s: number and sum of the losses up to the end of each bucket.
+    """
+    samples, mean = float(n[-1]), float(s[-1] / n[-1])
+    if not 0.0 < mean < 1.0:  # then all losses are equal
+        return 0.0
+    older = n[:-1]
+    difference = s[:-1] - mean * older
+    largest = float((difference * difference / (older * (samples - older))).max())
+    return _ROUNDING * samples * largest / (mean * (1.0 - mean))
+
+
+def _least_threshold(blocks: int) -> float:
+    """Return log(k^3 (k + 1) / (2 alpha)), which `_threshold` exceeds."""
+    return log(blocks**3 * (blocks + 1) / (2.0 * ALPHA))
+
+
 def _threshold(blocks: int) -> float:
     """Return the solution x of (1 + x) exp(-x) = 2 alpha / (k^3 (k + 1)), iterating from above."""
-    least = log(blocks**3 * (blocks + 1) / (2.0 * ALPHA))
+    least = _least_threshold(blocks)
     x = 2.0 * least
     for _ in range(_ITERATIONS):
         x = least + log1p(x)

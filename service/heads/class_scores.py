@@ -7,6 +7,8 @@ in the scores by class.
 import math
 from collections import Counter
 from collections.abc import Mapping, Sequence
+from itertools import compress
+from operator import eq, ne, neg
 from typing import Any
 
 import numpy as np
@@ -136,32 +138,44 @@ class Hits:
         labels, guesses = codes.tolist(), predicted.tolist()
         self._meet(max([-1, *labels, *guesses]) + 1)
         met, last, majority = self._met, self._last, self._majority
-        judged, losses, wrong = list[tuple[int, ...]](), list[float](), list[float]()
-        for code, guess, loss in zip(labels, guesses, _log_losses(probability, codes), strict=True):
-            if guess >= 0:
-                judged.append((code, guess, code == last, code == majority))
-                losses.append(loss)
-                wrong.append(float(code != guess))
-                if loss == loss:
-                    self._log_loss += loss
-                    self._lossy += 1
+        losses = _log_losses(probability, codes)
+        before, majorities = [last, *labels], list[bool]()
+        for code in labels:
+            majorities.append(code == majority)
             met[code] += 1
-            last = code
             if majority < 0 or met[code] > met[majority]:
                 majority = code
-        self._last, self._majority = last, majority
-        if judged:
-            self._judge(judged, losses)
-            self.changes.add(wrong)
+        self._last, self._majority = before[-1], majority
+        columns: list[list[Any]] = [labels, guesses, list(map(eq, labels, before)), majorities]
+        columns.append(losses)
+        if -1 in guesses:
+            judged = [guess >= 0 for guess in guesses]
+            columns = [list(compress(column, judged)) for column in columns]
+        if columns[0]:
+            self._judge(*columns)
 
-    def _judge(self, judged: list[tuple[int, ...]], losses: list[float]) -> None:
-        counted = Counter[tuple[float, ...]](judged)
+    def _judge(
+        self,
+        labels: list[int],
+        guesses: list[int],
+        last: list[bool],
+        majority: list[bool],
+        losses: list[float],
+    ) -> None:
+        """Count predictions and whether each baseline was correct."""
+        for loss in losses:
+            if loss == loss:
+                self._log_loss += loss
+                self._lossy += 1
+        columns = labels, guesses, last, majority
+        counted = _counted(columns)
         self._overall_tally.add(counted)
-        self._recent_tally.add(_counted(self._recent.oldest(len(judged))), -1)
-        self._recent_tally.add(counted if len(judged) <= LENGTH else Counter(judged[-LENGTH:]))
-        columns = np.empty((5, len(judged)))
-        columns[:4], columns[4] = np.array(judged).T, losses
-        self._recent.add(columns)
+        dropped = self._recent.oldest(len(losses))[:4].astype(np.int64).tolist()
+        self._recent_tally.add(_counted(dropped), -1)
+        within = [column[-LENGTH:] for column in columns]
+        self._recent_tally.add(counted if len(losses) <= LENGTH else _counted(within))
+        self._recent.add(np.array((*columns, losses), np.float64))
+        self.changes.add(map(float, map(ne, labels, guesses)))
 
     def _meet(self, classes: int) -> None:
         self._met += [0] * (classes - len(self._met))
@@ -236,13 +250,13 @@ class Hits:
         *self._overall_tally.rules, self._last, self._majority = plain["rules"]
         self._log_loss, self._lossy = plain["log_loss"]
         self._recent.restore(self.judged, plain["recent"])
-        self._recent_tally.add(_counted(self._recent.columns()))
+        self._recent_tally.add(_counted(self._recent.columns()[:4].tolist()))
         self.changes.restore(plain["changes"])
 
 
-def _counted(columns: Float64Array) -> Counter[tuple[float, ...]]:
+def _counted(columns: Sequence[Sequence[float]]) -> Counter[tuple[float, ...]]:
     """Return how often each combination of the first four columns of `Hits` occurs."""
-    return Counter(zip(*columns[:4].tolist(), strict=True))
+    return Counter(zip(*columns, strict=True))
 
 
 def kappa(labels: Sequence[int], predicted: Sequence[int], correct: int) -> float | None:
@@ -275,8 +289,10 @@ def _log_losses(probability: Float64Array | None, codes: NDArray[np.int64]) -> l
     """Return -log p of each sample's label; NaN without probabilities."""
     if probability is None:
         return [math.nan] * len(codes)
-    label_probability = probability[np.arange(len(codes)), codes].tolist()
-    return [-math.log(max(p, _LEAST_PROBABILITY)) for p in label_probability]
+    label_probability = probability[np.arange(len(codes)), codes]
+    # numpy's own logarithm has other bits on other processors.
+    logs = map(math.log, np.maximum(label_probability, _LEAST_PROBABILITY).tolist())
+    return list(map(neg, logs))
 
 
 def class_scores(

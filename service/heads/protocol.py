@@ -58,8 +58,11 @@ class Answers:
 
     def part(self, start: int, stop: int) -> dict[str, list[Any]]:
         """Return the columns of one request in a block, without those that this head lacks."""
-        present = self.columns().items()
-        return {name: column[start:stop] for name, column in present if column is not None}
+        return part_of(self.present(), start, stop)
+
+    def present(self) -> dict[str, list[Any]]:
+        """Return the columns by name, without those that this head lacks."""
+        return {name: column for name, column in self.columns().items() if column is not None}
 
     def columns(self) -> dict[str, list[Any] | None]:
         """Return the columns by name; None for one that this head lacks."""
@@ -70,6 +73,11 @@ class Answers:
             "step": self.step,
             **self.beside,
         }
+
+
+def part_of(columns: Mapping[str, list[Any]], start: int, stop: int) -> dict[str, list[Any]]:
+    """Return the columns of one request in a block."""
+    return {name: column[start:stop] for name, column in columns.items()}
 
 
 def concatenate_answers(parts: Sequence[Answers]) -> Answers:

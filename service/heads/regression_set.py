@@ -11,7 +11,7 @@ from wolfstream.service.heads.exercises import exercise
 from wolfstream.service.heads.kind import KERNELS
 from wolfstream.service.heads.online_learner import Batch, HeadLearner, Relearn
 from wolfstream.service.heads.regression import RegressionHead
-from wolfstream.service.heads.set_view import NO_CERTIFICATE, Sequences, SetView, set_stats
+from wolfstream.service.heads.set_view import NO_CERTIFICATE, Sequences, SetView
 from wolfstream.service.spec.model import ModelSpec
 from wolfstream.service.spec.working_set import WorkingSetSpec
 from wolfstream.solver.kernels.functions import Kernel
@@ -85,14 +85,12 @@ class RegressionSetLearner(HeadLearner[RegressionSet]):
     def view(self) -> SetView:
         """Return an immutable view of the set."""
         learner = self.current
-        stats: dict[str, Any] = {"size": 0, "support_vectors": 0, **NO_CERTIFICATE}
-        model = learner_view = None
+        model = learner_view = summary = None
         if learner.seen:
             model = learner.view()
-            learner_view = ValueSetLearnerView(model)
-            stats = set_stats(model, learner.summary(model), 0)
-        limit = self.square_norm_limit()
-        return SetView(model, learner_view, stats | self.estimated_widths, limit, Sequences())
+            learner_view, summary = ValueSetLearnerView(model), learner.summary(model)
+        limit, widths = self.square_norm_limit(), self.estimated_widths
+        return SetView(model, learner_view, summary, 0, {**widths}, limit, Sequences())
 
 
 def build(spec: ModelSpec) -> RegressionHead:

@@ -30,7 +30,7 @@ from wolfstream.service.heads.saved_arrays import (
     check_names,
     require,
 )
-from wolfstream.solver.adaptive.ridge import CHUNK
+from wolfstream.solver.adaptive.ridge import CHUNK, YOUNG
 from wolfstream.solver.adaptive.skewed_targets import FIRST, FirstSamples
 from wolfstream.solver.adaptive.target_scale import Units
 from wolfstream.solver.prepare.bends import is_bend
@@ -134,7 +134,7 @@ def _check_numbers(arrays: Arrays, n_classes: int | None) -> None:
         raise WrongArrays("its array counts has no samples, but its bank has begun")
     if counts.min() < 0 or (n_classes is not None and counts[1] != n_classes):
         raise WrongArrays("its array counts does not have the number of classes")
-    _check_chunk(arrays, int(counts[0]) % CHUNK)
+    _check_chunk(arrays, int(counts[0]))
     if n_classes is None:
         _check_first(arrays, int(counts[0]))
     if not 0 <= arrays["losses_next"][0] <= len(arrays["losses_recent"]):
@@ -179,12 +179,13 @@ def _check_bayes(arrays: Arrays) -> None:
             raise WrongArrays("its array bayes_earlier_sums has weights below zero")
 
 
-def _check_chunk(arrays: Arrays, most: int) -> None:
+def _check_chunk(arrays: Arrays, samples: int) -> None:
     """Raise WrongArrays if more rows wait for the end of a chunk than the chunk has.
 
-    There may be fewer: after a merge, none wait.
+    There may be fewer: after a merge, none wait. The gains of the first samples wait for longer.
     """
     for pattern in _OF_CHUNKS:
+        most = samples if samples < YOUNG and pattern.startswith("ridge") else samples % CHUNK
         for name in filter(re.compile(pattern).fullmatch, arrays):
             if arrays[name].shape[_GROWING[pattern]] > most:
                 raise WrongArrays(f"its array {name} has more rows of a chunk than its samples")

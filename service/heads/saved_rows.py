@@ -91,7 +91,7 @@ def _check_first(prefix: str, arrays: Arrays, n_classes: int | None) -> None:
 
 
 def _check_sequences(arrays: Arrays, sequence: int) -> None:
-    """Check the array of `heads.sequences`: first samples, and offsets from there on."""
+    """Check the array of `heads.set_view.Sequences`: first samples, and offsets from there on."""
     check_shape("sequences", arrays, (2, None))
     check_numbers("sequences", arrays, None)
     first, offset = arrays["sequences"]

@@ -43,7 +43,7 @@ class _Changes(_PlainData):
 
 
 class _Classes(_PlainData):
-    """The plain data of `heads.hits.Hits`."""
+    """The plain data of `heads.class_scores.Hits`."""
 
     classes: list[Any]
     confusion: list[list[_Count]]
@@ -55,7 +55,7 @@ class _Classes(_PlainData):
 
 
 class _Values(_PlainData):
-    """The plain data of `heads.value_errors.Errors`."""
+    """The plain data of `heads.value_scores.Errors`."""
 
     judged: _Count
     sums: Annotated[list[_Sum], Field(min_length=6, max_length=6)]

@@ -15,7 +15,7 @@ from wolfstream.solver.arrays import Float64Array
 from wolfstream.solver.rows.matrix import Matrix
 from wolfstream.solver.stream.reasons import MemberPulls
 from wolfstream.solver.stream.votes import Answer
-from wolfstream.solver.working_set.summary import Summary
+from wolfstream.solver.working_set.summary import Sizes, Summary, summary_of
 from wolfstream.solver.working_set.view import WorkingSetView
 
 # Before the first sample, and for heads without an objective.
@@ -159,16 +159,29 @@ class SetView(NamedTuple):
     Attributes:
         model: the solver's view; None before the first sample.
         learner: the learner's view, which predicts; None before the first sample.
-        stats: the set's part of the description.
+        sizes: what else the description needs of the set; None before the first sample.
+        past_nbytes: bytes of the past samples that are stored to estimate widths.
+        more_stats: fields of the description about how the set learns.
         square_norm_limit: bound on ||x||^2 of a row.
         sequences: the model's sequences at which the samples came.
     """
 
     model: WorkingSetView | None
     learner: StreamSetView | None
-    stats: dict[str, Any]
+    sizes: Sizes | Summary | None
+    past_nbytes: int
+    more_stats: dict[str, Any]
     square_norm_limit: float
     sequences: Sequences
+
+    @property
+    def stats(self) -> dict[str, Any]:
+        """The set's part of the description, which few views are asked for."""
+        model, sizes = self.model, self.sizes
+        if model is None or sizes is None:
+            return {"size": 0, "support_vectors": 0, **NO_CERTIFICATE, **self.more_stats}
+        summary = sizes if isinstance(sizes, Summary) else summary_of(model, sizes)
+        return {**set_stats(model, summary, self.past_nbytes), **self.more_stats}
 
     @property
     def learners(self) -> list[dict[str, Any]]:
@@ -178,10 +191,21 @@ class SetView(NamedTuple):
     @property
     def gauges(self) -> dict[str, float | None]:
         """The sizes of the set."""
-        names = {"set_size": "size", "support_vectors": "support_vectors"}
-        names["head_memory_bytes"] = "bytes"
-        sizes = {name: self.stats.get(key) for name, key in names.items()}
-        return {**sizes, "indefinite": float(self.stats.get("warning") == _INDEFINITE)}
+        model, sizes = self.model, self.sizes
+        if model is None or sizes is None:
+            return {
+                "set_size": 0,
+                "support_vectors": 0,
+                "head_memory_bytes": None,
+                "indefinite": 0.0,
+            }
+        support = sizes.support_vectors if isinstance(sizes, Summary) else model.n_support
+        return {
+            "set_size": sizes.size,
+            "support_vectors": support,
+            "head_memory_bytes": sizes.nbytes + self.past_nbytes,
+            "indefinite": float(sizes.indefinite),
+        }
 
     def predict(self, X: Matrix, _: object = None) -> Answer:
         """Return codes or values, and decisions, for finite rows. Raises InvalidSamples."""

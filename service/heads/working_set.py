@@ -39,7 +39,6 @@ from wolfstream.service.heads.set_view import (
     Sequences,
     SetView,
     gap_text,
-    set_stats,
 )
 from wolfstream.service.samples.labels import Label
 from wolfstream.service.spec.heads import DEFAULT_SET, LARGEST_SET
@@ -51,12 +50,11 @@ from wolfstream.solver.labels import key_of
 from wolfstream.solver.rows.matrix import Matrix, take_rows
 from wolfstream.solver.rows.sample_weights import Weights
 from wolfstream.solver.simplex.steps import STEP_NAMES
-from wolfstream.solver.stream.paper_learners import SetLearnerView, new_working_set
+from wolfstream.solver.stream.paper_learners import new_working_set
 from wolfstream.solver.stream.parameters import SetParameters
 from wolfstream.solver.stream.votes import Answer
 from wolfstream.solver.working_set.answers import SetAnswers
 from wolfstream.solver.working_set.learner import WorkingSet
-from wolfstream.solver.working_set.view import WorkingSetView
 
 
 def _new_set(
@@ -153,14 +151,13 @@ class SetLearner(HeadLearner[WorkingSet]):
 
     def view(self) -> SetView:
         """Return an immutable view of the set."""
-        model: WorkingSetView | None = None
-        learner: SetLearnerView | None = None
-        stats: dict[str, Any] = {"size": 0, "support_vectors": 0, **NO_CERTIFICATE}
+        learner = model = sizes = None
+        more, past_nbytes = self.estimated_widths, 0
         if (figures := self.figures()) is not None:
-            learner, model, summary, past_nbytes, work = figures
-            stats = set_stats(model, summary, past_nbytes) | {"search_work_per_sample": work}
-        limit = self.square_norm_limit()
-        return SetView(model, learner, stats | self.estimated_widths, limit, self._sequences.view())
+            learner, model, sizes, past_nbytes, work = figures
+            more = {"search_work_per_sample": work, **more}
+        limit, sequences = self.square_norm_limit(), self._sequences.view()
+        return SetView(model, learner, sizes, past_nbytes, more, limit, sequences)
 
     def state(self) -> tuple[dict[str, Any], dict[str, NDArray[Any]]]:
         """Return plain data and arrays from which `restore` continues bit for bit."""

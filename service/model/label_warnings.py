@@ -2,6 +2,7 @@
 
 import math
 from collections.abc import Sequence
+from functools import lru_cache
 from typing import Any
 
 from wolfstream.service.heads.protocol import HeadView
@@ -15,18 +16,21 @@ _IMBALANCED_SHARE, _MIN_LABELS = 0.95, 100
 _MANY_NUMBERS = 20
 # A message shows as much of a label.
 _SHOWN_CHARACTERS = 40
+# Of texts that mean a missing value in a feature, those that hardly are the name of a class.
+_MISSING = frozenset(("na", "n/a", "#n/a", "<na>", "nat", "null", "?", "-"))
 
 
 def label_warnings(view: HeadView | None) -> list[dict[str, Any]]:
     """Return the warnings about the labels that a head has met; none in regression."""
     if view is None or view.classes is None:
         return []
-    warnings = [
-        _imbalance(view.classes, view.label_counts),
-        _numbers(view.classes),
-        _similar(view.classes),
-    ]
+    warnings = [_imbalance(view.classes, view.label_counts), *_of_classes(*view.classes)]
     return [warning for warning in warnings if warning is not None]
+
+
+@lru_cache(64, typed=True)  # blocks meet new classes seldom; 1 and True are two of them
+def _of_classes(*classes: Label) -> tuple[dict[str, Any] | None, ...]:
+    return _numbers(classes), _similar(classes), _missing(classes)
 
 
 def _imbalance(classes: Sequence[Label], counts: Sequence[int]) -> dict[str, Any] | None:
@@ -60,6 +64,17 @@ def _similar(classes: Sequence[Label]) -> dict[str, Any] | None:
     *others, last = [f"`{text[:_SHOWN_CHARACTERS]}`" for text in alike]
     message = f"{', '.join(others)} and {last} are {len(alike)} classes: did you mean one?"
     return _warning("similar-labels", message)
+
+
+def _missing(classes: Sequence[Label]) -> dict[str, Any] | None:
+    """Return a warning about the first label that elsewhere means a missing value."""
+    label = next(
+        (y for y in classes if isinstance(y, str) and y.strip().casefold() in _MISSING), None
+    )
+    if label is None:
+        return None
+    message = f"`{label}` is a class: if it means that a label is missing, leave such rows out"
+    return _warning("missing-labels", message)
 
 
 def _is_number(label: Label) -> bool:

@@ -131,10 +131,10 @@ class Alerts:
             if db.execute(insert, values).rowcount:
                 new.append(alert)
         db.executemany(
-            # By time: after a rollback, later alerts have lower sequences.
-            "DELETE FROM alerts WHERE NOT waiting AND model = ?1 AND head = ?2 "
-            "AND (due, sequence) <= (SELECT due, sequence FROM alerts "
-            "WHERE model = ?1 AND head = ?2 ORDER BY due DESC, sequence DESC LIMIT 1 OFFSET ?3)",
+            # A rollback does not lower the sequence: the lowest ones are the oldest.
+            "DELETE FROM alerts WHERE NOT waiting AND model = ?1 AND head = ?2 AND sequence <= "
+            "(SELECT sequence FROM alerts WHERE model = ?1 AND head = ?2 "
+            "ORDER BY sequence DESC LIMIT 1 OFFSET ?3)",
             [(alert.model_id, alert.head, _MAX_PER_HEAD) for alert in new],
         )
         if new and self._posted:

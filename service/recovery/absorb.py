@@ -9,7 +9,7 @@ from typing import Any, NamedTuple, TypeAlias
 
 import numpy as np
 
-from wolfstream.service.heads.protocol import Answers
+from wolfstream.service.heads.protocol import Answers, part_of
 from wolfstream.service.model.columns import plain_notices
 from wolfstream.service.model.learner import Learner
 from wolfstream.service.samples.record import (
@@ -78,19 +78,20 @@ def absorb_block(
     head = {"name": serves, **learner.model.published.heads[serves].stats}
     label_warnings = _new(learner.model.warnings(), warnings_before)
     warnings = [*label_warnings, *plain_notices(learner.take_notices())][:MOST_NOTICES]
+    more = {"head": head, "warnings": warnings} if warnings else {"head": head}
+    name, epoch, columns = learner.model.name, learner.epoch, absorbed.present()
     answers: list[dict[str, Any]] = []
     start = 0
     for entry in block:
         stop = start + entry.samples
         answers.append(
             {
-                "model": learner.model.name,
+                "model": name,
                 "sequence": entry.sequence,
-                "epoch": learner.epoch,
+                "epoch": epoch,
                 "learned": entry.samples,
-                "results": absorbed.part(start, stop),
-                "head": head,
-                **({"warnings": warnings} if warnings else {}),
+                "results": part_of(columns, start, stop),
+                **more,
             }
         )
         start = stop

@@ -239,7 +239,7 @@ def restore_newest(
                 skipped.damaged.append(sequence)
             continue
         _warn_of_other_origin(model, sequence, state)
-        learner.publish()  # for `engine.restored_models`, while the log is replayed
+        learner.publish()  # for `engine.serving.RestoredModels`, while the log is replayed
         model.note_snapshot(sequence, snapshots.written(model.id, sequence))
         return skipped
     if rolled_back_at is not None:

@@ -4,7 +4,7 @@
 one after another, from model id FIRST on. It predicts and learns with each, and writes nothing.
 Before each step it prints the model's id and the sequence after which it goes on. If it crashes,
 the model of its last line is left out of the next recovery, as one whose replay has ended the
-server (see `storage.replay_marks`), and another process goes on after it.
+server (see `storage.crash_marks`), and another process goes on after it.
 """
 
 import signal

@@ -65,19 +65,29 @@ def with_record(samples: Samples) -> tuple[Samples, bytes]:
 
 def record_of(recorded: Samples) -> bytes:
     """Return `to_record` of samples that are as `as_recorded` returns them."""
+    return msgpack.packb(_plain(recorded))  # type: ignore[no-any-return]
+
+
+def records_of(recorded: Sequence[Samples]) -> list[bytes]:
+    """Return `record_of` each of several samples; they share the memory of one packer."""
+    pack = msgpack.Packer().pack
+    return [pack(_plain(samples)) for samples in recorded]
+
+
+def _plain(recorded: Samples) -> list[Any]:
     X, y, weight = recorded
     last = task_of(y).pack(y)
     if weight is not None:
         last = {"y": last, "weight": weight.tobytes()}
-    return msgpack.packb([*_parts_of(X), last])  # type: ignore[no-any-return]
+    return [*_parts_of(X), last]
 
 
 def _parts_of(X: Rows) -> list[Any]:
+    if isinstance(X, np.ndarray):
+        return [X.shape, X.tobytes()]
     if isinstance(X, Cells):
         shape = list(X.numbers.shape)
         return [X.names, shape, X.numbers.tobytes(), list(X.texts), X.text.tobytes()]
-    if not isinstance(X, NamedRows):
-        return [list(X.shape), X.tobytes()]
     parts = [X.names, X.lengths.tobytes(), X.place.tobytes(), X.value.tobytes()]
     return [*parts, list(X.texts), X.text.tobytes()] if len(X.texts) else parts
 

@@ -49,12 +49,12 @@ def side_path(data: Path) -> Path:
 
 
 def replays_path(data: Path) -> Path:
-    """Return the path of the marks of replays under way; see `storage.replay_marks`."""
+    """Return the path of the marks of replays under way; see `storage.crash_marks`."""
     return data / "replays"
 
 
 def running_path(data: Path) -> Path:
-    """Return the path of the running process's mark; see `storage.process_mark`."""
+    """Return the path of the running process's mark; see `storage.crash_marks`."""
     return data / "running"
 
 
@@ -64,7 +64,7 @@ def fleet_path(data: Path) -> Path:
 
 
 def crash_path(data: Path) -> Path:
-    """Return the path of the trace of a crashed process; see `storage.process_mark`."""
+    """Return the path of the trace of a crashed process; see `storage.crash_marks`."""
     return data / "crash"
 
 

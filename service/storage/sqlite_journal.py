@@ -1,7 +1,7 @@
 """The journal in SQLite: one file, and one commit for all models.
 
-Rows are added and deleted, never changed. Each is sealed (`storage.seals`) and checked when it is
-read; the structure of the pages is checked when the file is opened.
+Rows are added and deleted, never changed. Each is sealed (`storage.sqlite_rows`) and checked when
+it is read; the structure of the pages is checked when the file is opened.
 """
 
 from collections.abc import Mapping

@@ -109,7 +109,7 @@ def entry_row(entry: Entry, time: int, place: int = SAMPLES) -> Row:
     """Return the row of an entry."""
     model, sequence, samples, block, head, threads, record, kind = entry
     columns = (model, sequence, place, kind, time, samples, block, head, threads)
-    return Row(*columns, seal(record, *columns))
+    return Row._make((*columns, seal(record, *columns)))
 
 
 def key_row(keyed: KeyedRequest, time: int) -> Row:

@@ -51,7 +51,7 @@ def serve_worker(
         channel: the connection to the leader.
         listener: the socket on which to accept clients.
         forward: path of the socket on which the leader answers requests.
-        keys: the leader's API keys, encoded by `access.copied_keys`.
+        keys: the leader's API keys, encoded by `access.key_file`.
     """
     permit(settings.heads, settings.pickle_heads)
     worker = _Worker(settings, keys)

@@ -98,6 +98,15 @@ class Experts(ABC):
     def nbytes(self) -> int:
         """Memory in bytes."""
 
+    def growth(self, samples: int, rows: int) -> int:
+        """Return the most bytes that further rows add.
+
+        samples: how many the stream has had.
+        rows: how many come.
+        """
+        del samples, rows
+        return 0
+
     @property
     def work(self) -> int:
         """Multiplications of learning one more dense row, without cosines and exponentials."""

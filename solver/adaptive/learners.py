@@ -214,6 +214,8 @@ class Learners:
         scores: (n, at least the number of experts, K) of which the first are written.
         """
         few, n = len(Y) <= FEW, len(Y)
+        for learner in self.ridge:
+            learner.reserve(n)
         pending = self.ridge[0].pending if self.ridge else 0
         for learner in () if few else self.ridge:
             learner.multiply(Phi)
@@ -235,7 +237,7 @@ class Learners:
         near, bayes = self.neighbours, self.bayes
         return (
             *[learner.W for learner in self._groups],
-            *[learner.P for learner in self.ridge],
+            *[array for learner in self.ridge for array in (learner.P, learner.gains)],
             *(() if near is None else (near.memory, near.weight)),
             *(() if bayes is None else (bayes.sums, bayes.W)),
         )
@@ -276,6 +278,10 @@ class Learners:
     def nbytes(self) -> int:
         """Memory in bytes."""
         return sum(experts.nbytes for experts in self.each)
+
+    def growth(self, samples: int, rows: int) -> int:
+        """Return the most bytes that further rows add; see `Experts.growth`."""
+        return sum(experts.growth(samples, rows) for experts in self.each)
 
     @property
     def work(self) -> int:

@@ -21,12 +21,14 @@ A row of weight w counts as w rows: phi, y and s are multiplied by sqrt(w) in al
 v = sqrt(w) g / sqrt(1 + w phi.g) and the residual's factor is sqrt(w) / sqrt(1 + w phi.g).
 
 The array P changes only after each CHUNK samples, by one matrix product. Until then its value is
-P - V'V, where V are the gains of the rows since, so that no row writes all of P.
+P - V'V, where V are the gains of the rows since, so that no row writes all of P. Those of the first
+YOUNG samples wait longer: until then all learners of a process share the prior's P, which is most
+of the memory of a bank that has seen few rows.
 
 A finite horizon forgets back to the prior after each CHUNK samples (KRLS-T: Van Vaerenbergh,
 Lazaro-Gredilla and Santamaria 2012):
 
-    l = exp(-CHUNK / horizon),   P <- l P + (1 - l) I / ridge,   W <- sqrt(l) W
+    l = exp(-CHUNK / horizon),   P <- l P + (1 - l) I / ridge,   W <- sqrt(l) W,   V <- sqrt(l) V
 
 P stays between 0 and I / ridge. Rounding violates these bounds by about 1e-16 / ridge a chunk;
 every REFRESH samples its eigenvalues are clipped to them.
@@ -37,6 +39,7 @@ of `RidgePart`.
 
 import math
 from collections.abc import Mapping, Sequence
+from functools import lru_cache
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -59,6 +62,7 @@ _LOSSES: dict[Loss, int] = {
 HUBER = 0.2
 # How many samples share one update of P.
 CHUNK = 32
+YOUNG = 3 * CHUNK
 # Up to this many rows, passes over half of P cost less than a matrix product.
 FEW = 4
 # After this many samples the eigenvalues of P are clipped.
@@ -90,8 +94,8 @@ class RidgeLearners(Experts):
     name: prefix of the names of saved arrays.
     settings: each is a learner for each of its losses; all have the same span (of features) and
         the same losses.
-    P: (settings, D, D) symmetric.
-    gains: (settings, CHUNK, D) of the `pending` rows since P was updated.
+    P: (settings, D, D) symmetric; shared with others before the first update.
+    gains: (settings, capacity, D) of the `pending` rows since P was updated.
     W: (settings, losses, K, D) as in `weights`; updated in place.
     """
 
@@ -99,17 +103,28 @@ class RidgeLearners(Experts):
         self._name, self.settings = name, tuple(settings)
         self.span, losses = settings[0].span, settings[0].losses
         self.kinds = [_described(setting, loss) for setting in settings for loss in losses]
-        self.P = np.stack([np.eye(columns) / setting.ridge for setting in settings])
-        self.gains = np.zeros((len(settings), CHUNK, columns))
+        self.P, self._shares_prior = self._prior(columns), True
+        self.gains = np.zeros((len(settings), 1, columns))
         self.pending = 0
         self.W = np.zeros((len(settings), len(losses), 1, columns))
         self._losses = np.array([_LOSSES[loss] for loss in losses])
-        self._work, self._scale = np.empty((columns, columns)), np.empty(CHUNK)
+        self._scale = np.empty(CHUNK)
 
     @property
     def nbytes(self) -> int:
         """Memory in bytes."""
-        return self.P.nbytes + self.gains.nbytes + self.W.nbytes + self._work.nbytes
+        own = 0 if self._shares_prior else self.P.nbytes
+        return own + self.gains.nbytes + self.W.nbytes
+
+    def growth(self, samples: int, rows: int) -> int:
+        """Return the most bytes that further rows add.
+
+        samples: how many the stream has had.
+        rows: how many come.
+        """
+        gains = YOUNG * self.gains[:, :1].nbytes - self.gains.nbytes if samples < YOUNG else 0
+        own = self.P.nbytes if self._shares_prior and samples + rows >= YOUNG else 0
+        return own + max(gains, 0)
 
     @property
     def work(self) -> int:
@@ -126,6 +141,14 @@ class RidgeLearners(Experts):
         self.W = factor * self.W
         self.W[..., 0] += shift
 
+    def reserve(self, rows: int) -> None:
+        """Make room for the gains of further rows."""
+        needed = self.pending + rows
+        if needed > self.gains.shape[1]:
+            gains = self.gains
+            self.gains = np.zeros((len(gains), max(needed, min(2 * needed, YOUNG)), gains.shape[2]))
+            self.gains[:, : self.pending] = gains[:, : self.pending]
+
     def multiply(self, Phi: Float64Array) -> None:
         """Write Phi P (n, D) of each setting into the gains of the next n rows."""
         rows = np.ascontiguousarray(Phi[:, : self.P.shape[1]])
@@ -137,21 +160,37 @@ class RidgeLearners(Experts):
         return RidgeArrays(self.P, self.gains, self.W, self._losses, self._scale)
 
     def end_chunk(self, samples: int) -> None:
-        """Update P and forget by one chunk; samples: how many the stream has had."""
-        remembered = np.exp([-CHUNK / setting.horizon for setting in self.settings])  # l
-        for P, gains, setting, share in zip(
-            self.P, self.gains, self.settings, remembered, strict=True
-        ):
-            V = gains[: self.pending]
-            np.matmul(V.T, V, out=self._work)
-            P -= self._work
-            if share < 1.0:
-                P *= share
-                P.flat[:: len(P) + 1] += (1.0 - share) / setting.ridge
-            if samples % REFRESH == 0:
-                P[:] = bounded(P, 1.0 / setting.ridge)
-        self.pending = 0
-        self.W *= np.sqrt(remembered)[:, None, None, None]
+        """Update P and forget a CHUNK of samples; samples: how many the stream has had."""
+        remaining = np.exp([-CHUNK / setting.horizon for setting in self.settings])
+        if samples >= YOUNG:
+            self._own()
+            for P, gains in zip(self.P, self.gains, strict=True):
+                V = gains[: self.pending]
+                P -= V.T @ V
+            self.pending, self.gains = 0, self.gains[:, :CHUNK].copy()
+        if not self._shares_prior:
+            for P, setting, share in zip(self.P, self.settings, remaining, strict=True):
+                if share < 1.0:
+                    P *= share
+                    P.flat[:: len(P) + 1] += (1.0 - share) / setting.ridge
+                if samples % REFRESH == 0:
+                    P[:] = bounded(P, 1.0 / setting.ridge)
+        self.gains[:, : self.pending] *= np.sqrt(remaining)[:, None, None]
+        self.W *= np.sqrt(remaining)[:, None, None, None]
+
+    def _own(self) -> None:
+        """Make P these learners' own, before it is changed."""
+        if self._shares_prior:
+            self.P, self._shares_prior = self.P.copy(), False
+
+    def _prior(self, columns: int) -> Float64Array:
+        return _prior(tuple(setting.ridge for setting in self.settings), columns)
+
+    def copy(self, setting: int, other: int) -> None:
+        """Give one setting the P, the gains and the W of another one, at the end of a chunk."""
+        self._own()
+        for array in (self.P, self.gains, self.W):
+            array[setting] = array[other]
 
     def state(self) -> dict[str, NDArray[Any]]:
         """Return P, the pending gains, and W as plain arrays."""
@@ -162,8 +201,15 @@ class RidgeLearners(Experts):
         """Restore what `state` returned."""
         name = self._name
         self.P, self.W = (np.array(state[f"{name}_{field}"], order="C") for field in ("P", "W"))
-        self.pending = state[f"{name}_gains"].shape[1]
-        self.gains[:, : self.pending] = state[f"{name}_gains"]
+        prior = self._prior(self.P.shape[1])
+        self._shares_prior = np.array_equal(self.P, prior)
+        if self._shares_prior:
+            self.P = prior
+        gains = state[f"{name}_gains"]
+        self.pending = 0
+        self.reserve(gains.shape[1])
+        self.pending = gains.shape[1]
+        self.gains[:, : self.pending] = gains
 
     def merge(
         self,
@@ -192,13 +238,19 @@ class RidgeLearners(Experts):
             solution = np.linalg.solve(Q, np.sum(products, axis=0))
             W[h] = solution.T.reshape(W[h].shape)
             P[h] = bounded(np.linalg.inv(Q), 1.0 / setting.ridge)
-        self.P, self.W = P, W
+        self.P, self.W, self._shares_prior = P, W, False
 
     def precision(self, h: int) -> Float64Array:
         """Return P^-1 (D, D) of setting h, including pending rows."""
         V = self.gains[h, : self.pending]
         largest = 1.0 / self.settings[h].ridge
         return np.asarray(np.linalg.inv(bounded(self.P[h] - V.T @ V, largest)))
+
+
+@lru_cache(4)
+def _prior(ridges: tuple[float, ...], columns: int) -> Float64Array:
+    """Return I / ridge for each ridge, (ridges, columns, columns). It must not be changed."""
+    return np.stack([np.eye(columns) / ridge for ridge in ridges])
 
 
 class RidgePart(NamedTuple):
@@ -224,9 +276,8 @@ class RidgePart(NamedTuple):
         self.learners.W[self.setting] = weights
 
     def copy_from(self, other: "RidgePart") -> None:
-        """Copy P and W of learners on the same features; only at the end of a chunk."""
-        self.learners.P[self.setting] = other.learners.P[other.setting]
-        self.replace(other.weights)
+        """Copy what another part of the same learners has; only at the end of a chunk."""
+        self.learners.copy(self.setting, other.setting)
 
 
 def endless_pairs(ridge: Sequence[RidgeLearners]) -> list[tuple[RidgePart, RidgePart]]:

@@ -28,6 +28,7 @@ from wolfstream.solver.adaptive.text_slots import (
 )
 from wolfstream.solver.arrays import Float64Array
 from wolfstream.solver.compiled import compiled, inner, larger
+from wolfstream.solver.rows.slots import grown
 
 # What is added to G. Without a squared deviation of the targets the first residuals, however small,
 # would move each weight by a whole step; logits of classes should become large soon.
@@ -37,6 +38,8 @@ _MOST_CHANGED = 512
 # The most weights that a prediction gathers at a time.
 _MOST_NUMBERS = 1 << 18
 _LEAST_EXPONENT = -700.0
+# How many slots have room at first.
+_FIRST_USED = 64
 
 
 class SlotWeights(NamedTuple):
@@ -59,8 +62,8 @@ class TextLearners(ExpertsBeside):
 
     steps: (L,) step sizes.
     texts: how many text columns rows have.
-    W, G: (slots, L K) weights and sums of squared gradients, updated in place.
-    used: (slots,) whether any row has used the slot.
+    W, G: (capacity, L K) weights and sums of squared gradients of the slots that any row has used,
+        in the order in which they were first used; updated in place.
     """
 
     def __init__(self, steps: Sequence[float], texts: int, *, regression: bool) -> None:
@@ -75,8 +78,15 @@ class TextLearners(ExpertsBeside):
     @property
     def nbytes(self) -> int:
         """Memory in bytes of the weights, and of the copy of the used ones that views share."""
-        shared = int(np.count_nonzero(self.used)) * int(self.W[0].nbytes)
-        return self.W.nbytes + self.G.nbytes + self.used.nbytes + shared
+        shared = self._n_used * int(self.W[0].nbytes)
+        return self.W.nbytes + self.G.nbytes + self._place.nbytes + shared
+
+    def growth(self, samples: int, rows: int) -> int:
+        """Return the most bytes that the slots of further rows add."""
+        del samples
+        used = min(self._n_used + rows * self.lookups, len(self._place))
+        more = _capacity(used, len(self._place)) - len(self.W)
+        return (2 * max(more, 0) + used - self._n_used) * int(self.W[0].nbytes)
 
     @property
     def work(self) -> int:
@@ -86,19 +96,26 @@ class TextLearners(ExpertsBeside):
     @property
     def weights(self) -> TextWeights:
         """Copies of the weights that any row has used."""
-        slots, learners = np.flatnonzero(self.used), len(self.steps)
+        slots, learners = self._used, len(self.steps)
         shape = len(slots), learners, self.W.shape[1] // learners
-        return TextWeights(slots, self.W[slots].reshape(shape), self.G[slots].reshape(shape))
+        W, G = (array[self._place[slots]].reshape(shape) for array in (self.W, self.G))
+        return TextWeights(slots, W, G)
+
+    @property
+    def _used(self) -> NDArray[np.int64]:
+        """The slots that any row has used, ascending."""
+        return FIRST - 1 + np.flatnonzero(self._place[FIRST - 1 :])
 
     def replace(self, weights: TextWeights) -> None:
         """Replace all weights; views keep theirs."""
         _, learners, targets = weights.W.shape
         slots = FIRST + slots_for(targets)
-        self.W, self.G = (np.zeros((slots, learners * targets)) for _ in range(2))
-        self.used = np.zeros(slots, np.bool_)
+        # slot -> its row of W and G; 0, whose weights stay 0, where no row has used the slot.
+        self._place, self._n_used = np.zeros(slots, np.int32), 0
+        self.W, self.G = (np.zeros((_FIRST_USED, learners * targets)) for _ in range(2))
+        places = self._places_of(np.append(weights.slots, CONSTANT)[None])[0, :-1]
         for array, saved in ((self.W, weights.W), (self.G, weights.G)):
-            array[weights.slots] = saved.reshape(len(saved), learners * targets)
-        self.used[weights.slots] = True
+            array[places] = saved.reshape(len(saved), learners * targets)
         # The copy that views share; None once too many slots have changed since it was made.
         self._older: SlotWeights | None = None
         # The slots that have changed since then, ascending, and how many they are.
@@ -115,38 +132,48 @@ class TextLearners(ExpertsBeside):
         Y: (n, K) targets.
         weight: (n,) weights of the rows.
         """
-        slots, x = entries(rows, len(self.W) - FIRST)
+        slots, x = entries(rows, len(self._place) - FIRST)
+        places = self._places_of(slots)
         steps = np.repeat(self.steps, Y.shape[1])
         targets = np.tile(Y, (1, len(self.steps)))
         scores, residual = np.zeros(targets.shape), np.empty(len(steps))
-        arrays = self.W, self.G, slots, x, targets, weight, steps
+        arrays = self.W, self.G, places, x, targets, weight, steps
         _learn(*arrays, self._least, self.regression, scores, residual)
         self._mark(slots)
         return scores.reshape(len(rows), len(self.steps), -1)
 
+    def _places_of(self, slots: NDArray[np.int64]) -> NDArray[np.int64]:
+        """Return the rows of W and G (n, m) of slots, and give those one that have none."""
+        places = np.empty_like(slots)
+        self._n_used = _use(slots, self._place, self._n_used, places)
+        if self._n_used >= len(self.W):
+            capacity = _capacity(self._n_used, len(self._place))
+            self.W, self.G = grown(self.W, capacity), grown(self.G, capacity)
+        return places
+
     def _mark(self, slots: NDArray[np.int64]) -> None:
-        """Mark slots as used, and as changed since the copy that views share."""
-        self._n_changed = _mark(slots, self.used, self._changed, self._n_changed)
+        """Mark slots as changed since the copy that views share."""
+        self._n_changed = _mark(slots, self._changed, self._n_changed)
         if self._n_changed < 0:
             self._older = None
 
     def rescale(self, factor: float, shift: float) -> None:
         """Make every learner predict factor s + shift where it predicted s."""
         self.W *= factor
-        self.W[CONSTANT] += shift
+        self.W[self._place[CONSTANT]] += shift
         self.G *= factor * factor
         self._older = None
 
     def view(self) -> TextsView:
         """Return an immutable copy of the weights, for `text_scores`."""
         if self._older is None:
-            self._older, self._n_changed = self._copied(np.flatnonzero(self.used)), 0
+            self._older, self._n_changed = self._copied(self._used), 0
         newer = self._copied(self._changed[: self._n_changed].copy())
-        return TextsView(newer, self._older, len(self.W) - FIRST)
+        return TextsView(newer, self._older, len(self._place) - FIRST)
 
     def _copied(self, slots: NDArray[np.int64]) -> SlotWeights:
         shape = len(slots), len(self.steps), self.W.shape[1] // len(self.steps)
-        return SlotWeights(slots, self.W[slots].reshape(shape))
+        return SlotWeights(slots, self.W[self._place[slots]].reshape(shape))
 
     def state(self) -> dict[str, NDArray[Any]]:
         """Return the weights as plain arrays."""
@@ -170,6 +197,11 @@ class TextLearners(ExpertsBeside):
         """Average the weights of each slot, weighted by its sums of squared gradients."""
         del share
         self.replace(joined([other.weights for other in each], orders))
+
+
+def _capacity(used: int, slots: int) -> int:
+    """Return the room for the weights of this many slots and of none; it depends on them alone."""
+    return min(1 << used.bit_length(), slots)
 
 
 def text_scores(view: TextsView, codes: Float64Array) -> Float64Array:
@@ -212,19 +244,32 @@ def _weigh(
 
 
 @compiled
-def _mark(
-    slots: NDArray[np.int64], used: NDArray[np.bool_], changed: NDArray[np.int64], n: int
+def _use(
+    slots: NDArray[np.int64], place: NDArray[np.int32], n: int, places: NDArray[np.int64]
 ) -> int:
-    """Mark slots as used, and insert them among the first n of `changed`, which are ascending.
+    """Write the place of each slot; one that has none gets the next number. Returns the last.
+
+    n: the last number so far.
+    """
+    for i in range(slots.shape[0]):
+        for j in range(slots.shape[1]):
+            slot = slots[i, j]
+            if slot != MISSING and place[slot] == 0:
+                n += 1
+                place[slot] = n
+            places[i, j] = place[slot]
+    return n
+
+
+@compiled
+def _mark(slots: NDArray[np.int64], changed: NDArray[np.int64], n: int) -> int:
+    """Insert slots among the first n of `changed`, which are ascending.
 
     Returns the new n; -1 once there is no room for all.
     """
     for i in range(slots.shape[0]):
         for slot in slots[i]:
-            if slot == MISSING:
-                continue
-            used[slot] = True
-            if n < 0:
+            if slot == MISSING or n < 0:
                 continue
             place = _rank(changed[:n], slot)
             if place < n and changed[place] == slot:
@@ -282,7 +327,8 @@ def _learn(
 ) -> None:
     """Learn rows in order; where two texts of a row share a slot, both change its weights.
 
-    slots, x: (n, m) as `entries` returns them.
+    slots: (n, m) rows of W and G.
+    x: (n, m) as `entries` returns it.
     targets: (n, L K), the targets repeated for each learner.
     scores: (n, L K) zeros, to which scores are added.
     residual: (L K,) scratch.

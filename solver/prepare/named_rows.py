@@ -6,7 +6,7 @@ so that live learning and replay give a name the same number.
 
 from collections.abc import Collection, Hashable, Iterable, Mapping, Sequence
 from itertools import chain
-from typing import Any, NamedTuple, TypeAlias
+from typing import Any, NamedTuple, TypeAlias, cast
 
 import numpy as np
 from numpy.typing import NDArray
@@ -157,11 +157,9 @@ def table_of(names: Sequence[str] | None, rows: Float64Array | Sequence[Sequence
 
 def rows_between(rows: Rows, start: int, stop: int) -> Rows:
     """Return the rows from `start` up to `stop`."""
-    if isinstance(rows, Cells):
-        return rows.rows(start, stop)
-    if isinstance(rows, NamedRows):
-        return rows.part(start, stop)
-    return rows[start:stop]
+    if isinstance(rows, np.ndarray):
+        return rows[start:stop]
+    return rows.rows(start, stop) if isinstance(rows, Cells) else rows.part(start, stop)
 
 
 def with_own_words(rows: Rows) -> Rows:
@@ -205,9 +203,9 @@ def _in_order(
 
 def form_of(rows: Rows) -> Hashable:
     """Return a key that is equal for rows that can be joined."""
-    if isinstance(rows, Cells):
-        return "table", rows.names, rows.numbers.shape[1]
-    return "named" if isinstance(rows, NamedRows) else "arrays"
+    if isinstance(rows, np.ndarray):
+        return "arrays"
+    return ("table", rows.names, rows.numbers.shape[1]) if isinstance(rows, Cells) else "named"
 
 
 def named_columns(names: Sequence[str], columns: Float64Array) -> NamedRows:
@@ -225,13 +223,13 @@ def named_columns(names: Sequence[str], columns: Float64Array) -> NamedRows:
 
 def joined(parts: Sequence[Rows]) -> Rows:
     """Return the rows of several parts of one form, in order."""
+    if isinstance(parts[0], np.ndarray):
+        return np.concatenate(cast("Sequence[Float64Array]", parts))
     named = [part for part in parts if isinstance(part, NamedRows)]
     if named:
         return _joined_named(named)
     tables = [part for part in parts if isinstance(part, Cells)]
-    if tables:
-        return joined_cells(tables) if len(tables) > 1 else tables[0]
-    return np.concatenate([part for part in parts if isinstance(part, np.ndarray)])
+    return joined_cells(tables) if len(tables) > 1 else tables[0]
 
 
 def _joined_named(parts: Sequence[NamedRows]) -> NamedRows:
@@ -264,9 +262,9 @@ def n_rows(rows: Rows) -> int:
 
 def n_entries(rows: Rows) -> int:
     """Return the number of values in all rows, including the zeros of arrays."""
-    if isinstance(rows, Cells):
-        return rows.numbers.size
-    return rows.value.size if isinstance(rows, NamedRows) else rows.size
+    if isinstance(rows, np.ndarray):
+        return rows.size
+    return rows.numbers.size if isinstance(rows, Cells) else rows.value.size
 
 
 def n_bytes(rows: Rows) -> int:

@@ -1,6 +1,6 @@
 """The columns of a table, by which `table_rows` encodes its rows as numbers and codes.
 
-Each column has a kind, by which its values are read (`kinds.judging`, `read_cells`). Numbers,
+Each column has a kind, by which its values are read (`judging`, `read_cells`). Numbers,
 booleans and times are learned as numbers, texts as categories or by their words; identifiers are
 not learned. `settling` determines the columns from the first rows; while it does, heads learn all
 rows again after each change of `layout` or of how values are read. What a settled table has no

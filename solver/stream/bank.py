@@ -36,6 +36,9 @@ from wolfstream.solver.stream.tree_mixing import ClassMixing, ValueMixing
 from wolfstream.solver.stream.value_head import Values
 from wolfstream.solver.stream.votes import NO_HINTS, Answer, Hints
 
+# More rows than a bank's memory depends on.
+_MANY = 1 << 20
+
 
 class Bank(Protocol):
     """A bank of either task."""
@@ -335,8 +338,8 @@ class BankLearner:
         view, bank = self.learner_view(), self.current
         if view is None or bank is None:
             return None
-        kinds = len(bank.kinds) + (0 if view.trees is None else len(view.trees.kinds))
-        kinds += 0 if view.past is None or self.past is None else len(self.past.kinds)
+        kinds = len(bank.kinds) + (0 if view.trees is None else view.trees.n_kinds)
+        kinds += 0 if view.past is None or self.past is None else self.past.n_kinds
         return BankFigures(view, kinds, *self._cost_of(bank))
 
     def _cost_of(self, bank: Bank) -> tuple[int, int]:
@@ -417,7 +420,8 @@ class BankLearner:
             past = self._fresh_past()
             if past is not None:
                 past.meet(classes)
-            n_bytes = other.nbytes + (0 if past is None else past.nbytes)
+            n_bytes = other.nbytes + other.learners.growth(0, _MANY)
+            n_bytes += 0 if past is None else past.nbytes
             self._blank = _Blank(shape, n_bytes, trees)
         trees = self._blank.trees
         return self._blank.n_bytes + (0 if trees is None else trees.nbytes + trees.growth(rows))

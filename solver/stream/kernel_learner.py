@@ -20,7 +20,7 @@ from wolfstream.solver.stream.votes import Answer
 from wolfstream.solver.working_set.auto_widths import AutoWidths
 from wolfstream.solver.working_set.learner import WorkingSet
 from wolfstream.solver.working_set.past import MOST_KEPT
-from wolfstream.solver.working_set.summary import Summary
+from wolfstream.solver.working_set.summary import Sizes
 from wolfstream.solver.working_set.view import WorkingSetView
 from wolfstream.solver.working_set.width_search import NEVER
 
@@ -37,7 +37,7 @@ class SetFigures(NamedTuple):
 
     view: SetLearnerView
     members: WorkingSetView
-    summary: Summary
+    sizes: Sizes  # for `summary_of`
     past_nbytes: int  # see `KernelLearner`
     search_work_per_sample: int  # see `AutoWidths`; 0 without a search
 
@@ -152,7 +152,7 @@ class KernelLearner(Generic[L]):
         fading = self._fading
         view = SetLearnerView(members if fading is None else fading.timed(members))
         work = 0 if fading is None else fading.search_work_per_sample
-        return SetFigures(view, members, learner.summary(members), self.past_nbytes, work)
+        return SetFigures(view, members, learner.sizes(), self.past_nbytes, work)
 
     def view(self) -> Any:
         """Return an immutable view of the learner; a `TimedView` if its members fade."""

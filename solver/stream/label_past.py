@@ -115,6 +115,11 @@ class LabelPast:
             for horizon in stackers
         ]
 
+    @property
+    def n_kinds(self) -> int:
+        """The number of `kinds`."""
+        return len(self.losses.total) - 1
+
     def meet(self, classes: int) -> None:
         """Grow to `classes` classes; stop if these are too many."""
         if classes == self.classes:
@@ -190,6 +195,8 @@ class LabelPast:
     def nbytes(self) -> int:
         """Memory in bytes."""
         own = self.losses.nbytes + self.recent.hashes.nbytes
+        if isinstance(self.past, ClassPast):
+            return own + self.past.nbytes
         return own + sum(array.nbytes for array in self._arrays().values())
 
     def _arrays(self) -> dict[str, NDArray[Any]]:

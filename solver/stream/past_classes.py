@@ -62,6 +62,12 @@ class ClassPast(NamedTuple):
     last: NDArray[np.int64]  # (1,) class code of the last label, -1 before any
     combination: Combination
 
+    @property
+    def nbytes(self) -> int:
+        """Memory in bytes."""
+        own = self.table, self.share, self.stay, self.last, *self.combination
+        return sum([array.nbytes for array in own])
+
 
 class ClassPastView(NamedTuple):
     """An immutable view that predicts the next row."""

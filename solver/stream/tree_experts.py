@@ -78,6 +78,11 @@ class TreesView(NamedTuple):
         """The parameters of the trees and stackers; see `tree_mixing.kinds_of_mixing`."""
         return kinds_of_mixing(regression=self.forests.classes == 0)
 
+    @property
+    def n_kinds(self) -> int:
+        """The number of `kinds`."""
+        return len(self.mixing.weight) - 1
+
     def answer(self, raw: RawRows, answers: Any) -> Any:
         """Return the predictions of bank and trees together; answers: of the bank alone."""
         return self.mixing.answer(self.forests, raw, answers)

@@ -108,11 +108,14 @@ class HeadAnswer:
         if isinstance(first, (ClassAnswers, WeightedAnswers, TemporalAnswers)):
             self.probability = first.probability
         self._vote: Vote | None = None
+        self._decisions: list[Float64Array] | None = None
 
     @property
     def decisions(self) -> list[Float64Array]:
-        """The decision of each part."""
-        return [part.decision for part in self.parts]
+        """The decision of each part, which a bank computes from probabilities."""
+        if self._decisions is None:
+            self._decisions = [part.decision for part in self.parts]
+        return self._decisions
 
     @property
     def scores(self) -> Float64Array:
@@ -150,7 +153,7 @@ class HeadAnswer:
     def _as_vote(self) -> Vote:
         if self.classes is None:
             return Vote(None, np.concatenate(self.decisions))
-        parts = [_scores(part) for part in self.parts]
+        parts = list(map(_scores, self.parts, self.decisions))
         if len(parts) == 1 and parts[0].shape[1:] == (len(self.classes),):
             return Vote(self.classes, parts[0])
         if len(parts) == 1 and parts[0].ndim == 1 and len(self.classes) == 2:
@@ -173,9 +176,9 @@ def _bare(part: Answer) -> Answer:
     return part.bare if isinstance(part, WeightedAnswers) else part
 
 
-def _scores(part: Answer) -> Float64Array:
+def _scores(part: Answer, decision: Float64Array) -> Float64Array:
     scores = part.scores if isinstance(part, (SetAnswers, SetPredictions)) else None
-    return part.decision if scores is None else scores
+    return decision if scores is None else scores
 
 
 def class_scores(

@@ -16,6 +16,8 @@ from wolfstream.solver.working_set.store import SampleStore
 
 # Longer blocks gain nothing in the matrix product and leave the second-level cache.
 BLOCK_ROWS = 256
+# Memory for more values than this is returned after each block.
+_MOST_KEPT = 1 << 15
 # The kernel values of at most this many rows are faster row by row than by a product of matrices.
 _FEW_ROWS = 4
 
@@ -38,7 +40,7 @@ def block_end(codes: NDArray[np.int64], start: int, longest: int, n_classes: int
 class BlockValues:
     """Computes the kernel values of a block's samples, with a store's samples and each other.
 
-    The values of one block are overwritten by those of the next.
+    The values of one block are overwritten by those of the next, unless they are many.
     """
 
     def __init__(self, kernel: Kernel, dtype: np.dtype[Any]) -> None:
@@ -58,7 +60,9 @@ class BlockValues:
         """
         n = min(samples, BLOCK_ROWS)
         needed, itemsize = n * (stored + n), self._buffer.dtype.itemsize
-        return 0 if needed <= len(self._buffer) else 2 * needed * itemsize - self._buffer.nbytes
+        if len(self._buffer) < needed <= _MOST_KEPT:
+            return 2 * needed * itemsize - self._buffer.nbytes
+        return needed * itemsize if needed > len(self._buffer) else 0
 
     def compute(self, rows: Rows, store: SampleStore, *, in_place: bool) -> KernelValues:
         """Return the kernel values of prepared rows and of the store.
@@ -88,6 +92,8 @@ class BlockValues:
 
     def _block(self, n: int, used: int) -> FloatArray:
         needed = n * (used + n)
+        if needed > max(_MOST_KEPT, len(self._buffer)):
+            return np.empty((n, used + n), self._buffer.dtype)
         if needed > len(self._buffer):
             self._buffer = np.empty(2 * needed, self._buffer.dtype)
         return self._buffer[:needed].reshape(n, used + n)

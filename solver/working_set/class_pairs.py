@@ -52,8 +52,11 @@ class Ridges:
 
         largest_weight: the largest weight that a sample may have.
         """
-        heaviest = max([1.0, largest_weight, *self.class_weight])
-        return precision_for(kernel, 0.5 / (self.C * heaviest))
+        return precision_for(kernel, self.least(largest_weight))
+
+    def least(self, largest_weight: float = 1.0) -> float:
+        """Return the smallest ridge that a sample can have; see `precision`."""
+        return 0.5 / (self.C * max([1.0, largest_weight, *self.class_weight]))
 
     def class_ridge(self, code: int) -> float:
         """Return 1/(2 C w) for samples of a class."""
@@ -327,7 +330,7 @@ class ClassPairs:
         if not isinstance(self.values, OwnSquares):
             if since > 1:
                 return  # They have outgrown the bound.
-            most = squares_bytes(*self._bounds, self._dtype.itemsize)
+            most = squares_bytes(*self._bounds[:2], self._dtype.itemsize)
             self.values, since = OwnSquares(self._kernel, self._store, self._dtype, most), 0
         if self.values.compute(self.problems, since):
             self._store.drop_values()

@@ -13,6 +13,8 @@ from wolfstream.solver.arrays import Float64Array, FloatArray
 from wolfstream.solver.compiled import compiled, inner, larger, smaller
 from wolfstream.solver.kernels.cached_rows import RowCache
 from wolfstream.solver.simplex.problem import Problem
+from wolfstream.solver.working_set.code_cells import Words
+from wolfstream.solver.working_set.coded_gram import NO_CODES, decode
 
 
 class KernelValues(NamedTuple):
@@ -32,6 +34,9 @@ class KernelValues(NamedTuple):
     # that entered the store last, whose columns are not in its matrix yet (`gram`), and that
     # therefore do not count as stored here.
     before: int = 0
+    # The values of all stored samples, of which `kept` has the rows that were decoded last; empty
+    # where `kept` is all that there is.
+    codes: Words = NO_CODES
 
     @property
     def used(self) -> int:
@@ -100,13 +105,18 @@ def ridge_of(problem: Problem, ridge: Ridge, p: int) -> float:
 
 @inner
 def at_hand(values: KernelValues, column: int) -> bool:
-    """Return whether the row of kernel values of a column is kept, and note its use."""
+    """Return whether the row of kernel values of a column is kept, and note its use.
+
+    A row of codes is decoded. The one before, which a step may read with it, stays.
+    """
     kept = values.kept
     if column >= values.stored:
         return True
     slot = kept.slot_of[column]
     if slot < 0:
-        return False
+        if len(values.codes) == 0:
+            return False
+        slot = decode(values.codes, kept, column, values.stored)
     kept.clock[0] += 1
     kept.last_used[slot] = kept.clock[0]
     return True

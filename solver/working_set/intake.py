@@ -132,9 +132,7 @@ class Intake:
         if self.bounds.max_size is not None:
             stored = min(stored, self.bounds.max_size)
             block = min(block, eviction_period(self.bounds.max_size))
-        store_bytes = growth(
-            self._store, samples, width, self.bounds, self.precision.dtype.itemsize
-        )
+        store_bytes = growth(self._store, samples, width, self.bounds, self.precision)
         return store_bytes + self._values.growth(block, stored)
 
     def open_for(self, X: Matrix) -> bool:

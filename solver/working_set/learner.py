@@ -25,10 +25,11 @@ from wolfstream.solver.working_set.answers import (
 )
 from wolfstream.solver.working_set.blocks import BLOCK_ROWS, block_end
 from wolfstream.solver.working_set.class_pairs import ClassPairs, Ridges
+from wolfstream.solver.working_set.coded_gram import may_be_coded
 from wolfstream.solver.working_set.intake import Intake
 from wolfstream.solver.working_set.pair_problems import PairProblems
 from wolfstream.solver.working_set.store import FREE, Bounds, SampleStore
-from wolfstream.solver.working_set.summary import Summary, summary_of
+from wolfstream.solver.working_set.summary import Sizes, Summary, summary_of
 from wolfstream.solver.working_set.view import WorkingSetView, view_of
 
 # The bytes of kernel values that are kept by default: a whole matrix of 16,384 float32 samples.
@@ -59,6 +60,8 @@ class WorkingSet:
     coupled: whether scores, from which probabilities are computed, couple the margins of all pairs
         (`pairs.coupled_scores`), or are the decisions. With two classes these are as small as the
         weights of a large set, with more they count pairs.
+    compact: whether stored kernel values may take a byte each (`coded_gram`), where C and the
+        weights leave a ridge that outweighs their rounding.
 
     Raises ValueError for a bound below two samples and for weights that are not above zero.
     """
@@ -75,6 +78,7 @@ class WorkingSet:
         gram_bytes_max: int = GRAM_BYTES,
         largest_weight: float = 1.0,
         coupled: bool = True,
+        compact: bool = False,
     ) -> None:
         self.kernel = kernel
         self.coupled = coupled
@@ -84,7 +88,8 @@ class WorkingSet:
         precision = self.ridges.precision(kernel, largest_weight)
         self.precision = precision if dtype is None else precision._replace(dtype=dtype)
         self.max_size = max_size
-        self._intake = Intake(kernel, self.precision, Bounds(max_size, gram_bytes_max))
+        coded = compact and may_be_coded(kernel, self.precision, self.ridges.least(largest_weight))
+        self._intake = Intake(kernel, self.precision, Bounds(max_size, gram_bytes_max, coded))
         self.n_classes = 0
         self.seen = 0
         self._pairs: ClassPairs | None = None
@@ -229,9 +234,13 @@ class WorkingSet:
 
         view: of the present model.
         """
-        return summary_of(
-            self.store, self.pairs, self.corrective_steps, view.n_support, self.nbytes
-        )
+        return summary_of(view, self.sizes())
+
+    def sizes(self) -> Sizes:
+        """Return what a summary of the present model needs besides its view."""
+        pairs = self.pairs
+        indefinite, rounded = pairs.indefinite, pairs.rounded
+        return Sizes(self.store.size, self.nbytes, indefinite, rounded, self.corrective_steps)
 
     def _open_pairs(self) -> ClassPairs:
         """Make the pairs over the new store."""

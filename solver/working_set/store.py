@@ -6,7 +6,7 @@ and harmless, until it is used again; its `code` is -1.
 
 import math
 from collections.abc import Iterator
-from typing import NamedTuple
+from typing import NamedTuple, TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
@@ -18,6 +18,13 @@ from wolfstream.solver.kernels.prepared_rows import Rows, take
 from wolfstream.solver.kernels.row_values import StoredRows, stored_rows
 from wolfstream.solver.rows.matrix import concatenate_rows, n_nonzeros
 from wolfstream.solver.rows.slots import grown, grown_rows, put_rows, rows_nbytes
+from wolfstream.solver.working_set.code_cells import Words
+from wolfstream.solver.working_set.coded_gram import (
+    NO_CODES,
+    CodedGram,
+    code_bytes,
+    most_coded,
+)
 from wolfstream.solver.working_set.gram import Gram, NoGram
 from wolfstream.solver.working_set.gram_rows import GramRows
 from wolfstream.solver.working_set.hessian import KernelValues
@@ -28,6 +35,10 @@ _FIRST_CAPACITY = 64
 _SLOT_BYTES = 48
 
 
+# All kernel values of a store.
+WholeGram: TypeAlias = Gram | CodedGram
+
+
 class Bounds(NamedTuple):
     """The bounds of a store."""
 
@@ -36,6 +47,8 @@ class Bounds(NamedTuple):
     # The most bytes of kernel values. Up to as many slots as this allows all values are kept, with
     # more slots some rows of them.
     gram_bytes: int
+    # Whether all values are kept in one byte each (`coded_gram`).
+    coded: bool = False
 
 
 class SampleStore:
@@ -60,9 +73,9 @@ class SampleStore:
         like: Rows,
         bounds: Bounds,
     ) -> None:
-        self._kernel, self._tolerance = kernel, precision.tolerance
+        self._kernel, self._precision = kernel, precision
         self._bounds, self._origin = bounds, origin
-        self._largest_gram = math.isqrt(bounds.gram_bytes // like.fast.dtype.itemsize)
+        self._largest_gram = _largest_gram(precision, bounds)
         self.used = 0
         capacity = min(_FIRST_CAPACITY, bounds.max_size or _FIRST_CAPACITY, self._largest_gram)
         # The heap of sparse rows belongs to the caller, and concatenation copies it.
@@ -76,15 +89,15 @@ class SampleStore:
         self.number: NDArray[np.int64] = np.full(capacity, FREE, np.int64)
         self.entered: NDArray[np.int64] = np.zeros(capacity, np.int64)
         self.inverse_weight: Float64Array = np.ones(capacity)
-        self.added = self._free = 0
+        self.added = 0
+        self._free = 0  # slots among those in use
         self.diagonal: Float64Array = np.zeros(capacity)
-        square = np.empty((capacity, capacity), like.fast.dtype)
-        self.gram: Gram | GramRows | NoGram = Gram(kernel, square)
+        self.gram: WholeGram | GramRows | NoGram = self._whole_gram(capacity)
 
     @property
     def size(self) -> int:
         """The number of stored samples."""
-        return int(np.count_nonzero(self.code[: self.used] != FREE))
+        return self.used - self._free
 
     @property
     def nbytes(self) -> int:
@@ -106,7 +119,8 @@ class SampleStore:
         """The rows of all slots for `few_values`; None if values are computed in blocks only."""
         if self._compared is not self.rows.fast:
             self._compared = self.rows.fast
-            self._for_single = stored_rows(self._kernel, self.rows, self._origin, self._tolerance)
+            tolerance = self._precision.tolerance
+            self._for_single = stored_rows(self._kernel, self.rows, self._origin, tolerance)
         return self._for_single
 
     def held_slots(self) -> NDArray[np.int64]:
@@ -180,11 +194,14 @@ class SampleStore:
         self.rows = _with_capacity(self.rows, len(self.code))
         self.code, self.number = self.code.copy(), self.number.copy()
         self.code[slots] = FREE
-        self._free = self.used - self.size
+        self._count_free()
+
+    def _count_free(self) -> None:
+        self._free = int(np.count_nonzero(self.code[: self.used] == FREE))
 
     def values(self, block: FloatArray) -> KernelValues:
         """Return kernel values with those of a block, (B, used + B) as in `add`."""
-        return KernelValues(self.gram.kept, self.diagonal, block, self.used)
+        return KernelValues(self.gram.kept, self.diagonal, block, self.used, codes=self._codes)
 
     def values_in_place(self, n: int) -> KernelValues | None:
         """Return kernel values with room for those of n new samples in the matrix itself.
@@ -215,7 +232,7 @@ class SampleStore:
         """Yield kernel values with the rows of some slots at hand, a part of these at a time."""
         none = np.empty((0, self.used), self.rows.fast.dtype)
         for kept in self.gram.parts(self.used_rows(), slots):
-            yield KernelValues(kept, self.diagonal, none, self.used)
+            yield KernelValues(kept, self.diagonal, none, self.used, codes=self._codes)
 
     def restore(
         self,
@@ -236,7 +253,7 @@ class SampleStore:
         self.code, self.entered, self.added = code, entered, added
         self.inverse_weight, self.number = inverse_weight, number
         self.used, self.diagonal = len(code), kernel_diagonal(self._kernel, rows.exact)
-        self._free = self.used - self.size
+        self._count_free()
         self.drop_values()
 
     def drop_values(self) -> None:
@@ -250,8 +267,7 @@ class SampleStore:
         """
         capacity = len(self.code)
         if capacity <= self._largest_gram:
-            values = np.empty((capacity, capacity), self.rows.fast.dtype)
-            self.gram = Gram(self._kernel, values)
+            self.gram = self._whole_gram(capacity)
             self.gram.compute(self.used_rows())
         else:
             capacity = max(capacity, self._roomy(self.used))
@@ -280,7 +296,7 @@ class SampleStore:
         return min(capacity, max(needed, self._bounds.max_size or capacity))
 
     def _make_room(self, capacity: int) -> None:
-        if isinstance(self.gram, Gram) and capacity <= self._largest_gram:
+        if isinstance(self.gram, WholeGram) and capacity <= self._largest_gram:
             self.gram.grow(capacity, self.used)
         elif not isinstance(self.gram, NoGram):
             self.gram = self._some_rows(capacity)
@@ -292,6 +308,15 @@ class SampleStore:
         self.number = grown(self.number, capacity)
         self.inverse_weight = grown(self.inverse_weight, capacity)
         self.diagonal = grown(self.diagonal, capacity)
+
+    def _whole_gram(self, capacity: int) -> "WholeGram":
+        if self._bounds.coded:
+            return CodedGram(self._kernel, capacity)
+        return Gram(self._kernel, np.empty((capacity, capacity), self._precision.dtype))
+
+    @property
+    def _codes(self) -> Words:
+        return self.gram.codes if isinstance(self.gram, CodedGram) else NO_CODES
 
     def _some_rows(self, capacity: int) -> GramRows:
         rows, nbytes = self.used_rows(), self._bounds.gram_bytes
@@ -316,7 +341,7 @@ def grown_capacity(needed: int, capacity: int, bounds: Bounds) -> int:
 
 
 def growth(
-    store: SampleStore | None, samples: int, width: int, bounds: Bounds, itemsize: int
+    store: SampleStore | None, samples: int, width: int, bounds: Bounds, precision: Precision
 ) -> int:
     """Return the most bytes that further samples can add to a store.
 
@@ -324,17 +349,26 @@ def growth(
     samples: how many come.
     width: the features of a row.
     bounds: of the store.
-    itemsize: the bytes of a kernel value.
+    precision: of kernel values.
     """
     used, capacity = (0, 0) if store is None else (store.used, len(store.code))
     needed = used + samples if bounds.max_size is None else min(used + samples, bounds.max_size)
     if needed <= capacity:
         return 0
     capacity = grown_capacity(needed, max(capacity, _FIRST_CAPACITY), bounds)
-    values = capacity * capacity * itemsize if store is None or store.keeps_values else 0
+    itemsize = precision.dtype.itemsize
+    values = code_bytes(needed) if bounds.coded else capacity * capacity * itemsize
+    values = values if store is None or store.keeps_values else 0
     slot = _SLOT_BYTES + width * (8 + itemsize)
     held = 0 if store is None else store.nbytes
     return max(min(values, bounds.gram_bytes) + capacity * slot - held, 0)
+
+
+def _largest_gram(precision: Precision, bounds: Bounds) -> int:
+    """Return the most slots of which all kernel values fit into the bound."""
+    if bounds.coded:
+        return most_coded(bounds.gram_bytes)
+    return math.isqrt(bounds.gram_bytes // precision.dtype.itemsize)
 
 
 def _with_capacity(rows: Rows, capacity: int) -> Rows:

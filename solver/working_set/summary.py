@@ -3,12 +3,10 @@
 from typing import NamedTuple
 
 import numpy as np
-from numpy.typing import NDArray
 
 from wolfstream.solver.rows.matrix import n_nonzeros
-from wolfstream.solver.working_set.class_pairs import ClassPairs
-from wolfstream.solver.working_set.pair_problems import PairArrays
-from wolfstream.solver.working_set.store import SampleStore
+from wolfstream.solver.simplex.pairs import pair_classes
+from wolfstream.solver.working_set.view import WorkingSetView
 
 
 class Summary(NamedTuple):
@@ -22,33 +20,34 @@ class Summary(NamedTuple):
     rounded: bool  # rounding was too large for a certificate
 
 
-def summary_of(
-    store: SampleStore, pairs: ClassPairs, corrective_steps: int, n_support: int, nbytes: int
-) -> Summary:
-    """Return the summary of a set.
+class Sizes(NamedTuple):
+    """What a summary needs besides the view of the set, taken at the same time."""
 
-    n_support: the number of its support vectors.
-    nbytes: of all its arrays.
-    """
-    work = work_per_sample(store, pairs.problems.arrays, pairs.classes, corrective_steps)
-    return Summary(store.size, n_support, nbytes, work, pairs.indefinite, pairs.rounded)
+    size: int
+    nbytes: int
+    indefinite: bool
+    rounded: bool
+    corrective_steps: int  # the most for each sample
 
 
-def work_per_sample(
-    store: SampleStore, pairs: PairArrays, classes: NDArray[np.int64], corrective_steps: int
-) -> int:
+def summary_of(view: WorkingSetView, sizes: Sizes) -> Summary:
+    """Return the summary of a set of classes."""
+    work = work_per_sample(view, sizes.corrective_steps)
+    return Summary(sizes.size, view.n_support, sizes.nbytes, work, sizes.indefinite, sizes.rounded)
+
+
+def work_per_sample(view: WorkingSetView, corrective_steps: int) -> int:
     """Bound the multiplications for one more sample, without exponentials and refreshes.
 
     They are those of a kernel row; of the decisions of all pairs; and, in the pairs of the
     sample's class, of P1's step and of the corrective steps, which read three rows of the members
     each.
 
-    store: the stored samples.
-    pairs: the P problems.
-    classes: (P, 2) the classes of each problem.
+    view: of the set.
     corrective_steps: the most for each sample.
     """
-    entries, sizes = n_nonzeros(store.used_rows().exact), pairs.size
-    members_of_class = np.bincount(classes.ravel(), np.repeat(sizes, 2))
+    entries, members = n_nonzeros(view.rows.exact), np.diff(view.ends, prepend=0)
+    classes = pair_classes(max(view.n_classes, 2))
+    members_of_class = np.bincount(classes.ravel(), np.repeat(members, 2))
     in_pairs = (1 + 3 * corrective_steps) * int(members_of_class.max())
-    return entries + int(sizes.sum()) + in_pairs
+    return entries + int(members.sum()) + in_pairs

@@ -17,7 +17,8 @@ import pytest
 from tests.service.process import CommandProcess
 from tests.service.streams import body, curve, few_words, three_classes, two_classes
 from wolfstream.service.access.key_file import KeyFile
-from wolfstream.service.access.keys import Scope, add_key
+from wolfstream.service.access.keys import add_key
+from wolfstream.service.access.scopes import Scope
 from wolfstream.service.samples.validation import Samples
 
 pytestmark = [pytest.mark.hard, pytest.mark.timeout(900)]

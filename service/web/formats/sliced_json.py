@@ -4,7 +4,7 @@ The decoder lets no other thread run before it returns, which takes seconds for 
 of a large body. So a body is cut at commas between elements of lists or members of objects, at any
 depth. Each slice is completed to JSON of its own, and what it holds is joined. Where a slice is no
 JSON, the body is none, and its error is that of the decoder, which is found in that slice. Results
-are those of the decoder, but for names that an object has twice, which `repeated_names` refuses.
+are those of the decoder, but for names that an object has twice, which `bounds` refuses.
 """
 
 import re

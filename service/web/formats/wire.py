@@ -126,6 +126,16 @@ class Format(NamedTuple):
         yield self.end
 
 
+def _other_format(body: bytes) -> str:
+    """Return how to name the format that a body has, which is not JSON; "" if that is unclear."""
+    text = body.lstrip()
+    if text[:1] not in (b"{", b"["):
+        return "; another format is named in a header, as in Content-Type: text/csv"
+    if text[:1] == b"{" and text.partition(b"\n")[2].lstrip()[:1] == b"{":
+        return "; a sample a line is named in a header, Content-Type: application/x-ndjson"
+    return ""
+
+
 def _decode_json(body: bytes, bounds: Bounds) -> Any:
     check_json(body, bounds)
     if not body:
@@ -133,7 +143,7 @@ def _decode_json(body: bytes, bounds: Bounds) -> Any:
     try:
         decoded = sliced_json.decode(body)
     except ValueError as error:
-        raise Unreadable(f"the body is not JSON: {error}") from None
+        raise Unreadable(f"the body is not JSON: {error}{_other_format(body)}") from None
     check_json_names(body, decoded)
     return decoded
 

@@ -23,7 +23,7 @@ from starlette.types import ASGIApp, Receive, Send
 from starlette.types import Scope as AsgiScope
 
 from wolfstream.service.access.key_ring import Grant, KeyRing, Need
-from wolfstream.service.access.keys import Scope
+from wolfstream.service.access.scopes import Scope
 from wolfstream.service.calls.lookup import LONGEST_CACHED, Target, target
 from wolfstream.service.calls.table import INFERENCE, WEBSOCKET
 from wolfstream.service.errors import Refusal, TooManyConnections

@@ -23,7 +23,8 @@ from tests.service.process import ServerProcess
 from wolfstream import Client, Refused
 from wolfstream.service.access.key_file import KeyFile
 from wolfstream.service.access.key_ring import KeyRing
-from wolfstream.service.access.keys import KeysError, Scope, add_key, revoke_key
+from wolfstream.service.access.keys import KeysError, add_key, revoke_key
+from wolfstream.service.access.scopes import Scope
 from wolfstream.service.cli.main import main
 from wolfstream.service.errors import Forbidden, Unauthenticated
 

@@ -11,8 +11,8 @@ import wolfstream
 from tests.service.process import ServerProcess, free_port
 from tests.service.specs import PAPERS
 from tests.service.streams import body, three_classes
-from wolfstream.service.cli.display import table
 from wolfstream.service.cli.main import main
+from wolfstream.service.cli.tables import table
 
 SAMPLES = three_classes(120)
 

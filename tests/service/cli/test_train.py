@@ -311,6 +311,13 @@ class TestRefusals:
         assert detail in error_line(result)
         assert not (tmp_path / "m").exists()
 
+    def test_text_in_another_charset_is_named(self, tmp_path: Path):
+        lines = "größe;Maß\n" + "".join(f"{k};{'groß' if k % 2 else 'klein'}\n" for k in range(20))
+        (tmp_path / "a.csv").write_bytes(lines.encode("cp1252"))
+        arguments = (tmp_path / "a.csv", "--model", tmp_path / "m", "--label", "Maß")
+        assert "--charset windows-1252" in error_line(run(*arguments))
+        assert run(*arguments, "--charset", "windows-1252").exit_code == 0
+
     def test_a_file_of_another_kind(self, tmp_path: Path, npz: Path):
         out = trained(npz)
         assert "neither text in UTF-8 nor" in error_line(run(out, "--model", tmp_path / "m"))

@@ -128,3 +128,26 @@ def test_scores_look_for_changes_of_their_losses():
         again = type(score)()
         again.restore(json.loads(json.dumps(score.state())))
         assert again.changes.latest == score.changes.latest
+
+
+@given(st.lists(st.tuples(st.integers(1, 40), st.floats(0.0, 1.0)), min_size=2, max_size=60))
+def test_the_bound_is_at_least_the_evidence(buckets: list[tuple[int, float]]):
+    sizes, means = (np.array(column, float) for column in zip(*buckets, strict=True))
+    n, s = np.cumsum(64 * sizes), np.cumsum(64 * sizes * means)
+    older, mean = n[:-1], s[-1] / n[-1]
+    newer = n[-1] - older
+    evidence = older * changes._divergence(s[:-1] / older, mean)
+    evidence += newer * changes._divergence((s[-1] - s[:-1]) / newer, mean)
+    assert changes._most_evidence(n, s) >= evidence.max() - 1e-6
+
+
+@pytest.mark.parametrize("blocks", [1, 2, 50, 10**4, 10**9])
+def test_no_threshold_is_below_the_least(blocks: int):
+    assert changes._threshold(blocks) > changes._least_threshold(blocks)
+
+
+def test_a_copy_keeps_its_losses():
+    looking = fed(wrong(np.random.default_rng(3), (0.2, 700)), 64)
+    copy, state = looking.copy(), looking.state()
+    looking.add(wrong(np.random.default_rng(4), (0.9, 900)).tolist())
+    assert copy.state() == state

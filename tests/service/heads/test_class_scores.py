@@ -181,6 +181,14 @@ class TestLabelWarnings:
             "message": "`Yes`, `yes` and `Yes ` are 3 classes: did you mean one?",
         }
 
+    def test_of_a_label_that_may_be_a_missing_one_name_it(self):
+        (warning,) = learned(Samples(np.zeros((9, 1)), ["a", "b", "NA"] * 3), 9).model.warnings()
+        assert warning == {
+            "slug": "missing-labels",
+            "column": None,
+            "message": "`NA` is a class: if it means that a label is missing, leave such rows out",
+        }
+
     @pytest.mark.parametrize(
         "labels",
         [

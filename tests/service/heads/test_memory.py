@@ -23,7 +23,7 @@ HEADS: dict[HeadName, dict[str, Any]] = {
 }
 
 
-def said_by_the_page(head: str, **sizes: int) -> float:
+def said_by_the_page(head: str, **sizes: float) -> float:
     """The formula's value; its names are these."""
     return float(eval(FORMULAS[head], {"__builtins__": {}}, sizes))  # noqa: S307
 
@@ -66,7 +66,16 @@ def test_a_head_takes_what_the_page_says(head: HeadName, d: int, classes: int):
     if head == "working_set":
         classes = classes or 2
     stats = learner.model.published.heads[head].stats
-    sizes = {"d": d, "K": classes, "D": d + 257, "F": 512, "S": 200, "p": d, "R": 8192}
+    sizes: dict[str, float] = {
+        "d": d,
+        "K": classes,
+        "D": d + 257,
+        "F": 512,
+        "S": 200,
+        "p": d,
+        "R": 8192,
+    }
+    sizes["V"] = 0.5 if "task" not in task else 4
     sizes["E"] = stats.get("learners", 0)
     expected = said_by_the_page(head, **sizes)
     if head == "working_set":

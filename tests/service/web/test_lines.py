@@ -21,10 +21,11 @@ from tests.service.decoding import BOUNDS
 from tests.service.specs import PAPERS
 from tests.service.streams import curve, few_words, part, plain_rows, three_classes, two_classes
 from wolfstream.service.errors import InvalidSamples, Refusal, TooLarge, Unreadable
+from wolfstream.service.files.charset import _CODECS
 from wolfstream.service.files.labelled import open_data
 from wolfstream.service.files.roles import Roles
 from wolfstream.service.samples.validation import Samples, read_rows, read_samples
-from wolfstream.service.web.formats.charset import _CODECS, MOST_GROWTH, text_in_utf8
+from wolfstream.service.web.formats.charset import MOST_GROWTH, text_in_utf8
 from wolfstream.service.web.formats.lines import DECODERS
 from wolfstream.service.web.formats.wire import SAMPLE_MEDIA_TYPES, format_of_body
 from wolfstream.solver.prepare.cells import Cells
@@ -394,6 +395,21 @@ class TestOverHttp:
             (NDJSON, b"", 422, "is empty"),
             (NDJSON, b"\n\n", 422, "is empty"),
             (CSV, b"1,\xff", 400, "UTF-8"),
+            (
+                CSV,
+                b"PK\x03\x04\x14\xff\xff",
+                400,
+                "is a spreadsheet or another archive: save it as CSV",
+            ),
+            (CSV, b"\x1f\x8b\x08\xff\xff", 400, "or send Content-Encoding: gzip"),
+            (CSV, b'a,y\n"1,2\n', 422, "a quotation mark opens a field that nothing ends"),
+            ("application/json", b"a,y\n1,2\n", 400, "as in Content-Type: text/csv"),
+            (
+                "application/json",
+                b'{"a": 1, "y": 2}\n{"a": 2, "y": 1}',
+                400,
+                "application/x-ndjson",
+            ),
             (CSV, b"", 422, "is empty"),
             (CSV, b"a,y\n", 422, "is empty"),
             (CSV, b"1,2,a\n", 422, "there is no header"),
