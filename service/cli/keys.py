@@ -111,9 +111,12 @@ def keys() -> None:
 def add(data: Path, servers: str, **options: Any) -> None:
     """Create a key and print it once."""
     from wolfstream.service.access.keys import add_key
+    from wolfstream.service.storage.key_mark import FileKeyMark
 
     with _stored_keys(data, servers) as keys:
         key = add_key(keys, **options)
+        if not servers:
+            FileKeyMark(data).set(True)  # the next start moves it into the journal
     click.echo(key)
     click.echo("Keep it: it cannot be shown again.", err=True)
 

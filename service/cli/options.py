@@ -10,7 +10,7 @@ from collections.abc import Callable, Iterator
 from contextlib import closing, contextmanager
 from functools import wraps
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar
 
 import click
 
@@ -64,10 +64,26 @@ def fleet_option(text: str, required: bool = False) -> Callable[[Command], Comma
     )
 
 
+class DataSource(NamedTuple):
+    """A data file of a command, and what its options say about it.
+
+    Attributes:
+        path: the path of the file.
+        roles: columns that are not features.
+        charset: the charset of a text; None for UTF-8, or UTF-16 with its byte order mark.
+    """
+
+    path: Path
+    roles: Roles
+    charset: str | None
+
+
 def column_options(
     default: str = "the one headed y, label, target or class",
 ) -> Callable[[Callable[..., Any]], Callable[..., Any]]:
-    """Return a decorator that adds --label, --id and --weight; the command gets `roles`.
+    """Return a decorator that adds --label, --id, --weight and --charset.
+
+    The command has an argument `file` and gets a `source` instead.
 
     Args:
         default: of --label, for the help text.
@@ -75,12 +91,19 @@ def column_options(
 
     def add(command: Callable[..., Any]) -> Callable[..., Any]:
         @wraps(command)
-        def command_with_roles(
-            *args: Any, label: str | None, id_column: str | None, weight: str | None, **more: Any
+        def command_with_source(
+            *args: Any,
+            file: Path,
+            label: str | None,
+            id_column: str | None,
+            weight: str | None,
+            charset: str | None,
+            **more: Any,
         ) -> Any:
-            return command(*args, roles=Roles(label, id_column, weight), **more)
+            roles = Roles(label, id_column, weight)
+            return command(*args, source=DataSource(file, roles, charset), **more)
 
-        return label_option(id_option(weight_option(command_with_roles)))
+        return label_option(id_option(weight_option(charset_option(command_with_source))))
 
     label_option = click.option(
         "--label", metavar="NAME|N", help=f"{_COLUMN} that has the labels.  [default: {default}]"
@@ -95,6 +118,12 @@ def column_options(
         "--weight",
         metavar="NAME|N",
         help=f"{_COLUMN} that has the weights of the samples.",
+    )
+    charset_option = click.option(
+        "--charset",
+        metavar="NAME",
+        help="Charset of text that is not UTF-8, such as windows-1252. UTF-16 is known by its "
+        "byte order mark.",
     )
     return add
 

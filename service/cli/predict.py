@@ -12,8 +12,7 @@ from typing import TYPE_CHECKING, Any, TextIO, TypeVar
 import click
 
 from wolfstream.service.cli.failures import Failure, Interrupted
-from wolfstream.service.cli.options import column_options
-from wolfstream.service.files.roles import Roles
+from wolfstream.service.cli.options import DataSource, column_options
 
 # numpy, numba and rich are imported when a command runs: help is quick.
 if TYPE_CHECKING:
@@ -51,10 +50,9 @@ def _file(name: str) -> Callable[[Command], Command]:
 @click.option("--no-labels", is_flag=True, help="Every column of FILE is a feature.")
 def predict(
     model: Path,
-    file: Path,
+    source: DataSource,
     output: Path | None,
     decision: bool,
-    roles: Roles,
     no_labels: bool,
 ) -> None:
     """Predict the rows of a file, and write CSV with a header and a line for each row.
@@ -70,15 +68,15 @@ def predict(
       wolfstream predict rooms.model new.csv
       wolfstream predict rooms.model new.csv --decision --output predictions.csv
     """  # noqa: D301  (click wants the control character)
-    if no_labels and roles.label is not None:
+    if no_labels and source.roles.label is not None:
         raise click.UsageError("use either --no-labels or --label, not both")
     try:
         loaded = load(model)
         labelled = False if no_labels else None
-        data = _open(loaded, file, roles, labelled)
+        data = _open(loaded, source, labelled)
         with _open_output(output) as out:
             table = csv.writer(out, lineterminator="\n")
-            _write(loaded, data, file, roles, decision, table)
+            _write(loaded, data, source, decision, table)
     except BrokenPipeError:
         # The reader has closed the pipe; buffered output must not raise again at exit.
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
@@ -92,7 +90,7 @@ def predict(
 @_file("model")
 @_file("file")
 @column_options()
-def evaluate(model: Path, file: Path, roles: Roles) -> None:
+def evaluate(model: Path, source: DataSource) -> None:
     """Compare predictions with the labels of a file.
 
     For classes: accuracy, and that of always predicting the most frequent label; Cohen's kappa;
@@ -109,7 +107,7 @@ def evaluate(model: Path, file: Path, roles: Roles) -> None:
     """  # noqa: D301  (click wants the control character)
     try:
         loaded = load(model)
-        result = evaluate_file(loaded, file, roles)
+        result = evaluate_file(loaded, source)
     except KeyboardInterrupt:
         raise Interrupted("interrupted") from None
     from wolfstream.service.cli.display import print_tables
@@ -146,21 +144,19 @@ def load(path: Path) -> "LoadedModel":
     return loaded
 
 
-def evaluate_file(
-    loaded: "LoadedModel", file: Path, roles: Roles
-) -> "Evaluation | RegressionEvaluation":
+def evaluate_file(loaded: "LoadedModel", source: DataSource) -> "Evaluation | RegressionEvaluation":
     """Return the scores of the predictions for a labelled file. Raises Failure."""
     from wolfstream.service.cli.display import Bar
     from wolfstream.service.training.evaluation import Evaluation, RegressionEvaluation
 
-    data = _open(loaded, file, roles, True)
+    data = _open(loaded, source, True)
     classes = loaded.model.published.heads[loaded.model.spec.serve].classes
     result: Evaluation | RegressionEvaluation
     result = RegressionEvaluation() if classes is None else Evaluation(list(classes))
-    with Bar(f"evaluating {file.name}") as bar:
+    with Bar(f"evaluating {source.path.name}") as bar:
         for batch in data.batches(_ROWS_AT_ONCE):
             began = time.perf_counter()
-            predictions = _predict(loaded, data, batch.X, file, result.samples)
+            predictions = _predict(loaded, data, batch.X, source.path, result.samples)
             result.seconds += time.perf_counter() - began
             if isinstance(result, Evaluation):
                 probability = _probability(loaded, predictions)
@@ -173,16 +169,14 @@ def evaluate_file(
 
 def _open(
     loaded: "LoadedModel",
-    file: Path,
-    roles: Roles,
+    source: DataSource,
     labelled: bool | None,
 ) -> "LabelledFile":
     """Open a file with rows for a model; warn about columns that the model does not know.
 
     Args:
         loaded: the model.
-        file: to open.
-        roles: columns that are not features.
+        source: to open.
         labelled: whether the file has labels; None to find out.
 
     Raises Failure, also if the rows have another number of features.
@@ -195,8 +189,7 @@ def _open(
     assert features is not None
     try:
         data = open_with_bar(
-            file,
-            roles=roles,
+            source,
             features=features,
             sparse=loaded.sparse,
             labelled=labelled,
@@ -206,14 +199,15 @@ def _open(
         if labelled:
             data = data.for_task(loaded.model.spec.task)
     except DataFileError as error:
-        raise Failure(f"{file}: {error}") from None
+        raise Failure(f"{source.path}: {error}") from None
     if data.names is None and data.features != features:
         label = " besides the label" if data.labelled else ""
         raise Failure(
-            f"{file}: the rows have {data.features} features{label}; the model needs {features}"
+            f"{source.path}: the rows have {data.features} features{label}; the model needs "
+            f"{features}"
         )
     for notice in notices_of_names(loaded.model.published.rows.form, data.names or ()):
-        click.echo(f"Warning: {file}: {notice.message}", err=True)
+        click.echo(f"Warning: {source.path}: {notice.message}", err=True)
     return data
 
 
@@ -248,8 +242,7 @@ def _predict(
 def _write(
     loaded: "LoadedModel",
     data: "LabelledFile",
-    file: Path,
-    roles: Roles,
+    source: DataSource,
     decision: bool,
     table: Any,
 ) -> None:
@@ -261,18 +254,18 @@ def _write(
     columns = list(classes or ())
     if len(columns) == 2:  # one decision value, positive for the second class
         del columns[0]
-    ids = [] if roles.id is None else ["id"]
+    ids = [] if source.roles.id is None else ["id"]
     table.writerow([*ids, "prediction", *(f"decision {label}" for label in columns if decision)])
     done = 0
-    with Bar(f"predicting {file.name}") as bar:
+    with Bar(f"predicting {source.path.name}") as bar:
         for batch in data.batches(_ROWS_AT_ONCE):
-            predicted = _predict(loaded, data, batch.X, file, done)
+            predicted = _predict(loaded, data, batch.X, source.path, done)
             predictions, decisions = predicted.prediction, predicted.decision
             lines = [[label] for label in predictions]
             if decision:
                 for line, values in zip(lines, decisions, strict=True):
                     line += values if isinstance(values, list) else [values]
-            if roles.id is not None:
+            if source.roles.id is not None:
                 lines = [[row_id, *line] for row_id, line in zip(batch.ids, lines, strict=True)]
             table.writerows(lines)
             done += len(predictions)

@@ -10,12 +10,12 @@ import click
 
 from wolfstream.service.cli.failures import Failure, Interrupted, NoConnection
 from wolfstream.service.cli.options import (
+    DataSource,
     check_server_url,
     column_options,
     read_json,
     server_option,
 )
-from wolfstream.service.files.roles import Roles
 from wolfstream.service.spec.heads import BOTH, HEADS
 
 # httpx, numpy and rich are imported when the command runs: help is quick.
@@ -81,7 +81,7 @@ if TYPE_CHECKING:
     metavar="N",
     help="Width of svmlight rows.  [default: the largest index in the file]",
 )
-def replay(file: Path, roles: Roles, features: int | None, **options: Any) -> None:
+def replay(source: DataSource, features: int | None, **options: Any) -> None:
     """Stream a file of labelled samples into a model.
 
     FILE is CSV (with or without a header), NDJSON, svmlight, or npz with arrays X and y (or the CSR
@@ -114,10 +114,10 @@ def replay(file: Path, roles: Roles, features: int | None, **options: Any) -> No
 
     check_server_url(options["url"])
     try:
-        data = open_data(file, roles, features, texts=True)
+        data = open_data(source.path, source.roles, features, texts=True, charset=source.charset)
         scores = _stream(data, **options)
     except DataFileError as error:
-        raise Failure(f"{file}: {error}") from None
+        raise Failure(f"{source.path}: {error}") from None
     for score in scores:
         click.echo(_summary(score))
         if score.judged:

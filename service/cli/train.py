@@ -8,9 +8,8 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from wolfstream.service.cli.failures import Failure, Interrupted
-from wolfstream.service.cli.options import column_options
+from wolfstream.service.cli.options import DataSource, column_options
 from wolfstream.service.cli.train_options import check_usage, training_options
-from wolfstream.service.files.roles import Roles
 from wolfstream.service.spec.heads import ALGORITHMS, HEAD_OPTIONS, TOLERANCE, algorithms_of
 
 # numpy, numba and rich are imported when the command runs: help is quick.
@@ -35,10 +34,9 @@ if TYPE_CHECKING:
 def train(
     context: click.Context,
     /,
-    file: Path,
+    source: DataSource,
     out: Path,
     force: bool,
-    roles: Roles,
     dense: bool,
     test: Path | None,
     **options: Any,
@@ -83,11 +81,11 @@ def train(
     try:
         try:
             dense = dense or ALGORITHMS[options["algorithm"]].way == "fit"
-            data = read_with_bar(file, roles, dense, options["task"], _takes_texts(options))
+            data = read_with_bar(source, dense, options["task"], _takes_texts(options))
             began = time.monotonic()
             state, report = train_with_bar(data, _plan(options))
         except (DataFileError, CannotTrain) as error:
-            raise Failure(f"{file}: {error}") from None
+            raise Failure(f"{source.path}: {error}") from None
         except Invalid as error:
             details = [f"{item['pointer']}: {item['detail']}" for item in error.errors]
             raise Failure("; ".join([error.detail, *details])) from None
@@ -102,7 +100,7 @@ def train(
     if not report["complete"] and "interrupted" in report:
         raise Interrupted(f"interrupted; {out} has what was learned until then")
     if test is not None:
-        _print_score(out, test, roles)
+        _print_score(out, source._replace(path=test))
 
 
 def check_out(out: Path, force: bool) -> None:
@@ -151,8 +149,8 @@ def _plan(options: dict[str, Any]) -> "Plan":
     )
 
 
-def _print_score(out: Path, test: Path, roles: Roles) -> None:
+def _print_score(out: Path, test: DataSource) -> None:
     from wolfstream.service.cli.predict import evaluate_file, load
 
-    result = evaluate_file(load(out), test, roles)
-    click.echo(f"{result.to_text()} on {result.samples:,} samples of {test}")
+    result = evaluate_file(load(out), test)
+    click.echo(f"{result.to_text()} on {result.samples:,} samples of {test.path}")

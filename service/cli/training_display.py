@@ -8,8 +8,8 @@ import numpy as np
 from rich.filesize import decimal
 
 from wolfstream.service.cli.display import Bar, gentle_interrupt
+from wolfstream.service.cli.options import DataSource
 from wolfstream.service.files.labelled import LabelledFile, open_data
-from wolfstream.service.files.roles import Roles
 from wolfstream.service.heads import fit
 from wolfstream.service.heads.kinds import KINDS
 from wolfstream.service.native.process import Threads
@@ -26,27 +26,25 @@ _READ_ROWS = 4096
 _BEFORE_TRAINING = "the first run compiles for some seconds"
 
 
-def read_with_bar(file: Path, roles: Roles, dense: bool, task: TaskName, texts: bool) -> Data:
+def read_with_bar(source: DataSource, dense: bool, task: TaskName, texts: bool) -> Data:
     """Read all samples of a file into memory, with a bar. Raises DataFileError.
 
     Args:
-        file: to read.
-        roles: columns that are not features.
+        source: to read.
         dense: whether to make sparse rows dense.
         task: whether labels are classes or numbers.
         texts: whether the algorithm takes texts and missing values.
     """
     sparse = False if dense else None
-    source = open_with_bar(file, roles=roles, sparse=sparse, texts=texts and not dense)
-    source = source.for_task(task)
+    file = open_with_bar(source, sparse=sparse, texts=texts and not dense).for_task(task)
     batches, labels, weights = list[Any](), list[Any](), list[Any]()
-    with Bar(f"reading {file.name}") as bar:
-        for batch in source.batches(_READ_ROWS):
+    with Bar(f"reading {source.path.name}") as bar:
+        for batch in file.batches(_READ_ROWS):
             batches.append(batch.X)
             labels += batch.labels
             weights += batch.weights or []
-            bar.show(len(labels) / source.samples, f"{len(labels):,} samples")
-    return Data(_join_rows(batches), labels, source.first_index, source.names, weights or None)
+            bar.show(len(labels) / file.samples, f"{len(labels):,} samples")
+    return Data(_join_rows(batches), labels, file.first_index, file.names, weights or None)
 
 
 def _join_rows(batches: list[Matrix | list[list[Any]]]) -> Matrix | list[list[Any]]:
@@ -58,15 +56,16 @@ def _join_rows(batches: list[Matrix | list[list[Any]]]) -> Matrix | list[list[An
     return [row for batch in lists for row in batch]
 
 
-def open_with_bar(file: Path, **options: Any) -> LabelledFile:
+def open_with_bar(source: DataSource, **options: Any) -> LabelledFile:
     """Open a data file, with a bar while it is checked; see `open_data`. Raises DataFileError."""
-    with Bar(f"checking {file.name}") as bar:
-        size = max(file.stat().st_size, 1)
+    path, roles, charset = source
+    with Bar(f"checking {path.name}") as bar:
+        size = max(path.stat().st_size, 1)
 
         def watch(position: int) -> None:
             bar.show(position / size, f"{position / 2**20:.1f} of {size / 2**20:.1f} MB")
 
-        return open_data(file, watch=watch, **options)
+        return open_data(path, roles, watch=watch, charset=charset, **options)
 
 
 def train_with_bar(data: Data, plan: Plan) -> tuple[State, dict[str, Any]]:

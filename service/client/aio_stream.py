@@ -10,6 +10,7 @@ from websockets.asyncio.client import ClientConnection, connect
 from websockets.exceptions import ConnectionClosed, InvalidHandshake
 
 from wolfstream.service.client.errors import AnswerLost, ClientError
+from wolfstream.service.client.first_answer import FirstAnswer
 from wolfstream.service.client.results import Labelled, Learned, Predictions
 from wolfstream.service.client.session import Session, SessionStream
 from wolfstream.service.client.steps import (
@@ -42,6 +43,7 @@ class AsyncStream(SessionStream):
     def __init__(self, address: Address, session: Session) -> None:
         """Begin without a connection; see `client.stream.Stream`."""
         self._address = address
+        self._first_answer = FirstAnswer(address.url, address.options["open_timeout"])
         super().__init__(session)
         self._stack = AsyncExitStack()  # closes the connection
         self._connection: ClientConnection | None = None
@@ -110,7 +112,8 @@ class AsyncStream(SessionStream):
         await self._stack.aclose()
         try:
             opening = connect(url, **self._address.options)
-            self._connection = await self._stack.enter_async_context(opening)
+            with self._first_answer.awaited():
+                self._connection = await self._stack.enter_async_context(opening)
         except (OSError, InvalidHandshake, EOFError, ConnectionClosed) as error:
             raise opening_error(self._address.url, error) from None
         check_subprotocol(self._address.url, self._connection.subprotocol)

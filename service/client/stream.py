@@ -11,6 +11,7 @@ from websockets.exceptions import ConnectionClosed, InvalidHandshake
 from websockets.sync.client import ClientConnection, connect
 
 from wolfstream.service.client.errors import AnswerLost, ClientError
+from wolfstream.service.client.first_answer import FirstAnswer
 from wolfstream.service.client.results import Labelled, Learned, Predictions
 from wolfstream.service.client.session import Session, SessionStream
 from wolfstream.service.client.steps import (
@@ -39,6 +40,7 @@ class Socket:
     def __init__(self, address: Address) -> None:
         """Begin without a connection; see `Connect`."""
         self._address = address
+        self._first_answer = FirstAnswer(address.url, address.options["open_timeout"])
         self._stack = ExitStack()  # closes the connection
         self._connection: ClientConnection | None = None
 
@@ -65,7 +67,9 @@ class Socket:
     def _connect(self, url: str) -> str | bytes:
         self.close()
         try:
-            self._connection = self._stack.enter_context(connect(url, **self._address.options))
+            with self._first_answer.awaited():
+                opening = connect(url, **self._address.options)
+                self._connection = self._stack.enter_context(opening)
         except (OSError, InvalidHandshake, EOFError, ConnectionClosed) as error:
             raise opening_error(self._address.url, error) from None
         check_subprotocol(self._address.url, self._connection.subprotocol)

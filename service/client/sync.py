@@ -78,7 +78,8 @@ class Client(ClientBase[Transport]):
         retry: seconds for which a failing call is repeated, from its first failure, also while
             there is no server yet. For a stream, or a call of many batches, from the first failure
             since something succeeded. By default 60, but the first call fails at once if there is
-            no server. Retrying for more than a second logs a warning that says until when.
+            no server. Retrying for more than a second logs a warning that says until when, and so
+            does a server that is silent for longer before its first answer.
         verify: for https: a file or folder of certificates to trust, or an SSLContext. True trusts
             public authorities, False trusts any certificate.
 

@@ -9,6 +9,7 @@ import httpx
 
 from wolfstream.service.client.errors import ClientError, Refused
 from wolfstream.service.client.events import EventReader
+from wolfstream.service.client.first_answer import FirstAnswer
 from wolfstream.service.client.steps import (
     Effect,
     Pause,
@@ -39,6 +40,7 @@ class Transport:
         """Begin without a connection; see `client.sync.Client` for the arguments."""
         self.url = check_url(url)
         self.tls_context = tls_context(self.url, verify)
+        self._first_answer = FirstAnswer(self.url, timeout)
         self._http = httpx.Client(**connection_options(self.url, key, timeout, self.tls_context))
 
     def close(self) -> None:
@@ -79,7 +81,8 @@ class Transport:
             return effect.do()
         assert isinstance(effect, Request)
         try:
-            response = self._http.request(**_arguments(effect))
+            with self._first_answer.awaited():
+                response = self._http.request(**_arguments(effect))
         except httpx.RequestError as error:
             raise request_error(self.url, error) from None
         return _reply(response)
@@ -92,6 +95,7 @@ class AsyncTransport:
         """Begin without a connection; see `client.sync.Client` for the arguments."""
         self.url = check_url(url)
         self.tls_context = tls_context(self.url, verify)
+        self._first_answer = FirstAnswer(self.url, timeout)
         self._http = httpx.AsyncClient(
             **connection_options(self.url, key, timeout, self.tls_context)
         )
@@ -136,7 +140,8 @@ class AsyncTransport:
             return await asyncio.to_thread(effect.do)
         assert isinstance(effect, Request)
         try:
-            response = await self._http.request(**_arguments(effect))
+            with self._first_answer.awaited():
+                response = await self._http.request(**_arguments(effect))
         except httpx.RequestError as error:
             raise request_error(self.url, error) from None
         return _reply(response)

@@ -11,7 +11,7 @@ from collections.abc import Callable, Iterable
 from typing import NamedTuple
 
 from wolfstream.service.cluster.versions import Versions, ViewVersion
-from wolfstream.service.errors import Refusal, ServerFailed, UnknownModel
+from wolfstream.service.errors import Refusal, ServerFailed
 from wolfstream.service.model.live import Model
 
 logger = logging.getLogger(__name__)
@@ -21,10 +21,10 @@ _BETWEEN_SECONDS = 0.05
 # The interval at which unreported changes are detected.
 _POLL_SECONDS = 0.05
 # The pause before the next view is written, as a multiple of the time that writing took.
-_REST = 3.0
+_PAUSE_RATIO = 3.0
 # A larger view is written on another thread, so as not to block the event loop.
 _INLINE_BYTES = 4 << 20
-# A feed without requests for this long is closed.
+# A feed that nobody waits for, and that was last requested so long ago, is closed.
 _IDLE_SECONDS = 60.0
 
 
@@ -32,7 +32,7 @@ class _Request(NamedTuple):
     """A follower's request for a newer view."""
 
     version: ViewVersion | None  # the follower's
-    newer: "asyncio.Future[bytes]"
+    newer: "asyncio.Future[bytes]"  # gets the result of `Versions.newer`
 
 
 class _Feed:
@@ -69,7 +69,8 @@ class Feeds:
     def newer(self, model: Model, version: ViewVersion | None) -> "asyncio.Future[bytes]":
         """Return a future for the result of `Versions.newer`, once there is a newer view.
 
-        The future raises UnknownModel if the model is deleted. Cancel it to withdraw the request.
+        The future raises UnknownModel if the model is deleted, NotLeader if another replica leads
+        it by then. Cancel it to withdraw the request.
 
         Args:
             model: the model.
@@ -121,11 +122,11 @@ class Feeds:
                     feed = min(self._pending, key=lambda pending: pending.due)
                     await asyncio.sleep(max(0.0, feed.due - self._loop.time()))
                     self._pending.pop(feed, None)
-                    start = self._loop.time()
+                    began = self._loop.time()
                     await self._write(feed)
-                    end = self._loop.time()
-                    feed.due = end + _BETWEEN_SECONDS
-                    await asyncio.sleep(_REST * (end - start))
+                    ended = self._loop.time()
+                    feed.due = ended + _BETWEEN_SECONDS
+                    await asyncio.sleep(_PAUSE_RATIO * (ended - began))
         finally:
             polling.cancel()
 
@@ -136,8 +137,8 @@ class Feeds:
             for model, feed in list(self._feeds.items()):
                 feed.requests = [request for request in feed.requests if not request.newer.done()]
                 if model not in existing:
-                    self._refuse(feed, UnknownModel(f"model {model.name!r} was deleted"))
-                elif feed.requests or now - feed.requested < _IDLE_SECONDS:
+                    self._refuse(feed, model.absence())
+                elif feed.requests or feed.version_waiters or now - feed.requested < _IDLE_SECONDS:
                     if feed.requests and model.published is not feed.versions.published:
                         self._schedule(feed)
                     continue
@@ -146,6 +147,7 @@ class Feeds:
             await asyncio.sleep(_POLL_SECONDS)
 
     def _open(self, model: Model) -> _Feed:
+        """Return a model's feed, a new one if it has none, and note the request."""
         feed = self._feeds.setdefault(model, _Feed(model))
         feed.requested = self._loop.time()
         return feed
@@ -185,6 +187,7 @@ class Feeds:
             request.newer.set_result(responses[request.version])
 
     def _refuse(self, feed: _Feed, error: Refusal) -> None:
+        """Answer all that wait for a feed with an error."""
         requests, feed.requests = feed.requests, []
         waiters, feed.version_waiters = feed.version_waiters, []
         futures: list[asyncio.Future[bytes] | asyncio.Future[ViewVersion]]

@@ -11,6 +11,7 @@ from wolfstream.service.cluster.channel import Channel, FrameKind, LeaderState, 
 from wolfstream.service.cluster.versions import ViewVersion
 from wolfstream.service.cluster.worker_views import WorkerViews
 from wolfstream.service.diagnostics.metrics import Metrics
+from wolfstream.service.engine.delivery import check_lineage
 from wolfstream.service.engine.queue_items import Response
 from wolfstream.service.engine.readiness import will_be_sparse
 from wolfstream.service.engine.serving import RequestRows
@@ -24,7 +25,7 @@ from wolfstream.service.errors import (
 )
 from wolfstream.service.model.live import Model
 from wolfstream.service.model.published import ModelView
-from wolfstream.service.model.revision import Revision, check_revision
+from wolfstream.service.model.revision import Revision
 from wolfstream.service.native.compile_cache import is_complete
 from wolfstream.service.native.compiled_parts import (
     CompiledPart,
@@ -267,13 +268,13 @@ class FollowerEngine:
         try:
             await self._views.reach(model, ViewVersion(*version))
         except TimeoutError:
+            if self._settings.fleet and not self._views.holds(model):
+                raise self._not_announced(model.name) from None
             raise NotReached(
                 f"model {model.name!r} is at sequence {model.published.sequence} here, "
                 f"not yet at {awaited}"
             ) from None
-        if awaited.epoch is not None:
-            epoch, sequence = model.published.epoch, model.published.sequence
-            check_revision(model.name, epoch, sequence, [awaited._replace(sequence=None)])
+        check_lineage(model, awaited)
 
     async def _load_for(self, model: Model, rows: RequestRows | None) -> None:
         """Load the compiled code for a prediction into this process."""

@@ -141,7 +141,20 @@ class CallHandlers:
 
     async def _newer(self, model_id: int, plain: tuple[str, int] | None) -> bytes:
         version = None if plain is None else ViewVersion(*plain)
-        return await self._feeds.newer(self._model(model_id), version)
+        model, confirmations = self._model(model_id), self._engine.confirmations
+        if confirmations is None:
+            return await self._feeds.newer(model, version)
+        # The worker predicts with its copy for as long as this goes on.
+        bound = confirmations.followed_lag_seconds
+        await confirmations.check(model, bound)
+        newer = self._feeds.newer(model, version)
+        try:
+            while not newer.done():
+                await asyncio.wait([newer], timeout=confirmations.renewal_seconds)
+                await confirmations.check(model, bound)
+            return newer.result()
+        finally:
+            newer.cancel()
 
     def _as_task(self, work: Callable[..., Coroutine[Any, Any, Any]]) -> Callable[..., None]:
         """Return a handler that runs `work` as a task and sends its result."""

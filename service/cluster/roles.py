@@ -270,6 +270,7 @@ class Roles:
         self._engine, self._fleet = engine, fleet
         self._draining = False
         self._takeovers = dict[str, asyncio.Task[bool]]()  # model -> its running takeover
+        self._failures = dict[str, str]()  # model -> why its last takeover failed
         self._url = settings.advertise
         self.secret = secrets.token_hex(16)
         self.members = Members(fleet.nats, self._url, self._report, settings.max_lag_seconds)
@@ -393,12 +394,21 @@ class Roles:
 
     def _end_takeover(self, name: str, done: "asyncio.Task[bool]") -> None:
         del self._takeovers[name]
+        self._failures.pop(name, None)
         if not done.cancelled() and (error := done.exception()):
             logger.info("takeover failed: model=%s error=%s", name, error)
+            exists = set(self._fleet.catalogue.names)  # clients may ask for any name
+            self._failures = {
+                model: why for model, why in self._failures.items() if model in exists
+            }
+            if name in exists:
+                self._failures[name] = str(error)
 
     def progress(self, name: str) -> str:
         """Return the progress of the takeover of a model, as a text for clients."""
-        return self._engine.leading.progress(self._ranked_by(name))
+        progress = self._engine.leading.progress(self._ranked_by(name))
+        why = self._failures.get(name)
+        return f"{progress}; the last attempt failed: {why}" if why else progress
 
     async def hand_over(self) -> None:
         """Take over no more models, and hand over the models of this replica to others."""

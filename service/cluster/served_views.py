@@ -24,14 +24,17 @@ from wolfstream.service.errors import (
     TooLarge,
     UnknownModel,
 )
+from wolfstream.service.model.live import Model
 
 logger = logging.getLogger(__name__)
 
 # How long a request waits for a newer view. A response without one shows that the copies are
 # still the newest.
 _HOLD_SECONDS = 0.5
-# Sealing more bytes would keep requests waiting for the event loop.
+# A larger response is sealed on another thread, so as not to block the event loop.
 _INLINE_BYTES = 1 << 20
+# The most bytes of views in a response; the rest of `MAX_BYTES` is room for everything else.
+_MAX_VIEW_BYTES = MAX_BYTES // 2
 
 
 class ServedViews:
@@ -59,18 +62,20 @@ class ServedViews:
         Raises Unauthenticated, Unreadable.
         """
         request = read_request(self._secret, content, seal)
-        tasks = {
+        newer_views = {
             name: asyncio.create_task(self._newer(name, version))
             for name, version in request.versions.items()
         }
         try:
-            if tasks:
+            if newer_views:
                 await asyncio.wait(
-                    tasks.values(), timeout=_HOLD_SECONDS, return_when=asyncio.FIRST_COMPLETED
+                    newer_views.values(),
+                    timeout=_HOLD_SECONDS,
+                    return_when=asyncio.FIRST_COMPLETED,
                 )
-            response = self._response(request, tasks)
+            response = self._response(request, newer_views)
         finally:
-            for task in tasks.values():
+            for task in newer_views.values():
                 task.cancel()
         size = sum(len(view.newer) for view in response.newer.values())
         if size > _INLINE_BYTES:
@@ -78,14 +83,21 @@ class ServedViews:
         return seal_response(self._secret, request, response)
 
     def _response(
-        self, request: ViewRequest, tasks: Mapping[str, "asyncio.Task[NewerView]"]
+        self, request: ViewRequest, newer_views: Mapping[str, "asyncio.Task[NewerView]"]
     ) -> ViewResponse:
-        """Return a response with the newer views; those that do not fit count as unconfirmed."""
+        """Return a response with the newer views; those that do not fit count as unconfirmed.
+
+        Args:
+            request: the request.
+            newer_views: model -> task of `_newer`.
+        """
         newer, unconfirmed, refused = dict[str, NewerView](), list[str](), dict[str, str]()
-        size = 0
-        for name, task in tasks.items():
+        size, lag = 0, self._director.lag_seconds
+        for name, task in newer_views.items():
             if not task.done():
-                if not self._is_newest(name, request.versions[name]):
+                if self._is_newest(name, request.versions[name]):
+                    lag = max(lag, self._lag_seconds(name))
+                else:
                     unconfirmed.append(name)
                 continue
             error = task.exception()
@@ -96,33 +108,50 @@ class ServedViews:
             elif error is not None:
                 logger.error("view not served: model=%s", name, exc_info=error)
                 refused[name] = f"the view cannot be sent: {error!r}"
-            elif size + len(task.result().newer) <= MAX_BYTES // 2:
+            elif size + len(task.result().newer) <= _MAX_VIEW_BYTES:
                 newer[name] = task.result()
+                lag = max(lag, self._lag_seconds(name))
                 size += len(newer[name].newer)
             else:
                 unconfirmed.append(name)
-        return ViewResponse(self._director.lag_seconds, newer, unconfirmed, refused)
+        return ViewResponse(lag, newer, unconfirmed, refused)
 
     def _is_newest(self, name: str, version: ViewVersion | None) -> bool:
         """Return whether a version is known to be the newest; False during a takeover."""
         if not self._director.leads(name):
             return False
         try:
-            return self._feeds.is_newest(self._engine.model(name), version)
+            model = self._engine.model(name)
+            return self._feeds.is_newest(model, version) and self._is_confirmed(model)
         except Refusal:
             return False
+
+    def _is_confirmed(self, model: Model) -> bool:
+        """Return whether a model's log has shown lately that no other replica leads it."""
+        confirmations = self._engine.confirmations
+        return (
+            confirmations is None
+            or confirmations.lag_seconds(model) <= confirmations.followed_lag_seconds
+        )
+
+    def _lag_seconds(self, name: str) -> float:
+        """Return for how long another replica may lead a model."""
+        confirmations = self._engine.confirmations
+        return 0.0 if confirmations is None else confirmations.lag_seconds(self._engine.model(name))
 
     async def _newer(self, name: str, version: ViewVersion | None) -> NewerView:
         """Wait for a view that is newer than a version, and return it. Raises Refusal."""
         if not self._director.leads(name):
             await self._lead(name)
         model = self._engine.model(name)
+        if (confirmations := self._engine.confirmations) is not None:
+            await confirmations.check(model, confirmations.followed_lag_seconds)
         try:
             newer = await self._feeds.newer(model, version)
         except UnknownModel:
             self._engine.model(name)  # another replica may lead it by now
             raise
-        if len(newer) > MAX_BYTES // 2:
+        if len(newer) > _MAX_VIEW_BYTES:
             raise TooLarge(f"the view of model {name!r} has {len(newer)} bytes")
         return NewerView(model.id, model.spec.plain(), newer)
 

@@ -40,7 +40,8 @@ class ViewResponse(NamedTuple):
     """A replica's response. The copies of requested models that it does not name are the newest.
 
     Attributes:
-        lag_seconds: seconds since the replica itself last heard its fleet.
+        lag_seconds: seconds since the replica itself last heard its fleet, and since the logs of
+            these models have last shown that it leads them.
         newer: model -> newer view.
         unconfirmed: models of which the replica does not know the newest view, or cannot send it
             yet: it does not lead the model, is taking it over, or has not written the newer view.

@@ -70,9 +70,15 @@ class WorkerViews:
             await self._wait_for(asyncio.shield(copy.first))
         copy.first.result()
 
+    def holds(self, model: Model) -> bool:
+        """Return whether there is a copy of a model's view."""
+        return model in self._copies
+
     async def reach(self, model: Model, version: ViewVersion) -> None:
         """Wait until a model's copy has reached a version. Raises TimeoutError."""
-        copy = self._copies[model]
+        copy = self._copies.get(model)
+        if copy is None:  # it was dropped meanwhile
+            raise TimeoutError
         async with asyncio.timeout(self._seconds):
             while not _has_reached(copy.follower.version, version):
                 await copy.changed.wait()
@@ -104,13 +110,13 @@ class WorkerViews:
                 if copy.first.done() and self._loop.time() - copy.used > _DROP_SECONDS:
                     break
                 await self._take(copy, newer)
-        except Refusal as error:
+            # An empty view frees the memory of this one, which no request uses.
+            model.published = Model(model.id, model.name, model.spec).published
+        except Refusal as error:  # requests that have the view already predict with it
             self._fail(copy, error)
         finally:
             if self._copies.get(model) is copy:
                 del self._copies[model]
-                # An empty view frees the memory of this one.
-                model.published = Model(model.id, model.name, model.spec).published
 
     async def _take(self, copy: _Copy, newer: bytes) -> None:
         follower = copy.follower

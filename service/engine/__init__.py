@@ -1,7 +1,7 @@
 """Live models: everything between a checked request and its acknowledgement.
 
-The bounded queue, admission, the writer that appends, learns and publishes, and recovery after a
-stop or a crash. `facade.Engine` is what the server uses. It knows nothing of HTTP, formats or API
+The bounded queue, admission, the writer that appends, learns and publishes, and which models are
+recovered when. `facade.Engine` is what the server uses. It knows nothing of HTTP, formats or API
 keys.
 
 It may import `service.recovery`, `service.settings`, `service.storage`, `service.model`,

@@ -35,7 +35,7 @@ class SequenceWaiters:
         Raises NotReached, and AnotherState if the epoch is another one.
         """
         sequence = awaited.sequence or 0
-        _check_epoch(model, awaited)
+        check_lineage(model, awaited)
         if model.published.sequence >= sequence:
             return
         waiter: asyncio.Future[None] = asyncio.get_running_loop().create_future()
@@ -49,7 +49,7 @@ class SequenceWaiters:
             ) from None
         finally:
             self._remove(model, waiter)
-        _check_epoch(model, awaited)
+        check_lineage(model, awaited)
 
     def wake(self, model: Model) -> None:
         """Wake the requests whose sequence the model's view has reached."""
@@ -119,7 +119,7 @@ class Delivery:
         self._waiters.wake(model)
 
 
-def _check_epoch(model: Model, awaited: Revision) -> None:
+def check_lineage(model: Model, awaited: Revision) -> None:
     """Raise AnotherState if a model's epoch is of another lineage than the awaited one."""
     sequence, epoch, *_ = model.published
     if awaited.epoch is not None and not is_same_lineage(awaited.epoch, epoch):

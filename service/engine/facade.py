@@ -13,6 +13,7 @@ from pathlib import Path
 from wolfstream.service.diagnostics.metrics import Metrics
 from wolfstream.service.engine.acceptance import Acceptance
 from wolfstream.service.engine.challenger_lookup import ChallengerLookup
+from wolfstream.service.engine.confirmations import Confirmations
 from wolfstream.service.engine.delivery import Delivery, SequenceWaiters, Watcher
 from wolfstream.service.engine.followers import Followers
 from wolfstream.service.engine.group_queue import GroupQueue, QueueLoad
@@ -53,6 +54,7 @@ class Engine(Acceptance):
         ready: done after recovery; raises what recovery raised.
         readiness: what requests wait for.
         orders, refits, leading, challengers: operations other than learning.
+        confirmations: of the models that are led here; None outside of a fleet.
     """
 
     def __init__(
@@ -85,6 +87,11 @@ class Engine(Acceptance):
         self.refits = self.orders.refits
         self.leading = self._writer.leading(
             self.orders.in_order, lambda model: self._followers.start(model)
+        )
+        self.confirmations = (
+            Confirmations(self._writer.models, self.leading.confirm, settings.max_lag_seconds)
+            if settings.fleet
+            else None
         )
         self.challengers = ChallengerLookup(
             self._writer.models, self.model, self.leading if settings.fleet else None
@@ -267,7 +274,7 @@ class Engine(Acceptance):
 
         awaited: the revision that the view must have reached.
 
-        Raises NotReady, AnotherState, NotReached.
+        Raises NotReady, AnotherState, NotReached and, in a fleet, NotLeader, UnknownModel.
         """
         del head  # every view has all heads
         if not self.readiness.complete:
@@ -276,6 +283,8 @@ class Engine(Acceptance):
             await self.reached(model, awaited)
         if self._check_fresh is not None:  # time may have passed
             self._check_fresh()
+        if self.confirmations is not None:
+            await self.confirmations.check(model)
         return model.published
 
     async def revision(self, model: Model) -> Revision:

@@ -55,7 +55,13 @@ class PredictionEntry(NamedTuple):
 
 
 class AdmittedPrediction(NamedTuple):
-    """A prediction to answer once it is durable. new: None if it was durable before."""
+    """A prediction to answer once it is durable.
+
+    Attributes:
+        request: the rows and the prediction.
+        new: what is written for them; None if an equal request was durable before.
+        response: to the request.
+    """
 
     request: WaitingRowsRequest
     new: PredictionEntry | None
@@ -81,7 +87,12 @@ class PredictionAdmission:
         self._first = 0 if pending is None else pending.received
 
     def take(self, request: WaitingRowsRequest, threads: int) -> AdmittedPrediction:
-        """Return what to write for a prediction. Raises Invalid, TooLarge, IdTaken."""
+        """Return what to write for a prediction. Raises Invalid, TooLarge, IdTaken.
+
+        Args:
+            request: the rows and the prediction.
+            threads: how many compute matrix products, for the entry.
+        """
         response, ids = request.response, request.ids
         pending = waits(self._model, self._pending)
         rows = rows_record(request.rows)
@@ -134,6 +145,7 @@ class PredictionAdmission:
         raise IdTaken("other rows have these ids already; give each row a new id", wrong)
 
     def _check_size(self, pending: PendingRows, record: bytes, rows: int) -> None:
+        """Raise TooLarge for rows that could not wait even if no others did."""
         spec = pending.spec
         needed = waiting_bytes(record, rows)
         if rows > spec.max_rows or needed > spec.max_bytes:

@@ -33,8 +33,6 @@ T = TypeVar("T")
 # How many models are taken over, and how many standbys catch up, at the same time: a model that
 # takes long to load must not keep another one from keeping up.
 _AT_A_TIME, _FOLLOWED_AT_A_TIME = 2, 2
-# Each of these waits for one answer of NATS.
-_CONFIRMED_AT_A_TIME = 4
 
 
 class RunInOrder(Protocol):
@@ -81,7 +79,6 @@ class Leadership:
         self._workers = ThreadPoolExecutor(_AT_A_TIME, "takeover")
         self._after_champions = ThreadPoolExecutor(1, "challenger takeover")
         self._standby = ThreadPoolExecutor(_FOLLOWED_AT_A_TIME, "standby")
-        self._confirming = ThreadPoolExecutor(_CONFIRMED_AT_A_TIME, "confirm")
         # Taken before a model's lock: a task that waits for a standby thread must hold no lock that
         # a takeover needs.
         self._room = asyncio.Semaphore(_FOLLOWED_AT_A_TIME)
@@ -289,7 +286,7 @@ class Leadership:
         """
         model = self._models.get(name)
         if model is not None:
-            await self._on(self._confirming, self._models.term(model).confirm)
+            await asyncio.wrap_future(self._models.term(model).begin_to_confirm())
 
     async def follow(self, name: str) -> None:
         """Stand by for a model: learn everything that its log has by now."""
@@ -315,5 +312,5 @@ class Leadership:
 
     def stop(self) -> None:
         """Begin no more takeovers and replays."""
-        for pool in (self._workers, self._after_champions, self._standby, self._confirming):
+        for pool in (self._workers, self._after_champions, self._standby):
             pool.shutdown(wait=False, cancel_futures=True)

@@ -13,7 +13,7 @@ from typing import NamedTuple
 from wolfstream.service.engine.idempotency import IdempotencyKeys
 from wolfstream.service.engine.recovery_order import Recovery, Room
 from wolfstream.service.engine.writer_role import WriterRole
-from wolfstream.service.errors import ModelBroken, NotLeader, NotReady, StorageFailed, UnknownModel
+from wolfstream.service.errors import ModelBroken, NotLeader, NotReady, StorageFailed
 from wolfstream.service.model.learner import Learner
 from wolfstream.service.model.live import Model
 from wolfstream.service.model.memory import ModelMemory
@@ -262,7 +262,10 @@ class LiveModels:
     def term(self, model: Model) -> Term:
         """Return the term of a model. Raises UnknownModel if it was deleted, NotLeader."""
         self.learner(model)
-        return self._terms[model]
+        term = self._terms.get(model)
+        if term is None:  # the writer's thread has removed the model just now
+            raise model.absence()
+        return term
 
     def term_with_id(self, model_id: int) -> Term:
         """Return the term of the model with this id, which is here."""
@@ -313,10 +316,8 @@ class LiveModels:
 
     def learner(self, model: Model) -> Learner:
         """Return the learner of a model. Raises UnknownModel if it was deleted, NotLeader."""
-        if not model.led:
-            raise NotLeader(f"another replica leads model {model.name!r}; nothing was learned here")
-        if not self.is_live(model):
-            raise UnknownModel(f"model {model.name!r} was deleted")
+        if not (model.led and self.is_live(model)):
+            raise model.absence()
         return self._learners[model.name]
 
     def usable(self, model: Model) -> Learner:

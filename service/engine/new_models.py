@@ -40,7 +40,7 @@ from wolfstream.service.storage.log import LogReader
 from wolfstream.service.storage.snapshot_format import State
 
 # Spec fields that may differ from the champion's if its state is taken over.
-_FREE = ("serve", WAITING_ROWS)
+_MAY_DIFFER = ("serve", WAITING_ROWS)
 
 
 def check_champion(name: str, champion: Model, spec: ModelSpec) -> None:
@@ -86,6 +86,7 @@ def new_challenger(champion: Learner, spec: ModelSpec, start: Start, log: LogRea
 
 
 def _with_state(champion: Learner, spec: ModelSpec) -> LoadedModel:
+    """Return a challenger with what its champion has learned. Raises Invalid."""
     _check_fits(champion.model, spec)
     plain, arrays = without_history(*champion.state())
     arrays.pop(WAITING_ROWS, None)
@@ -101,7 +102,7 @@ def _check_fits(champion: Model, spec: ModelSpec) -> None:
     for name in type(spec).model_fields:
         wanted, present = getattr(spec, name), getattr(champion.spec, name)
         dropped = name in HEADS and wanted is None
-        if wanted != present and name not in _FREE and not dropped:
+        if wanted != present and name not in _MAY_DIFFER and not dropped:
             detail = f"must be as in the spec of {champion.name!r}, whose state it starts from"
             raise _refused(pointer_to(name), f"{detail}; start empty, or with samples")
 

@@ -15,7 +15,7 @@ from wolfstream.service.engine.queue_items import Item, Order
 from wolfstream.service.engine.readiness import Phase, Readiness
 from wolfstream.service.engine.refits import Job, Refits
 from wolfstream.service.engine.writer import Writer
-from wolfstream.service.errors import NotReady, SnapshotFailed, UnknownModel
+from wolfstream.service.errors import NotReady, SnapshotFailed
 from wolfstream.service.heads.fit import Fit, Window
 from wolfstream.service.model.live import Model
 from wolfstream.service.model.revision import Revision
@@ -150,7 +150,7 @@ class Orders:
     async def snapshot(self, model: Model) -> int:
         """Save a snapshot; return its sequence.
 
-        Raises ModelBroken, SnapshotFailed, UnknownModel.
+        Raises ModelBroken, NotLeader, SnapshotFailed, UnknownModel.
         """
         self._phase.check_usable(model)
         sequence, saving = await self.in_order(model, lambda: self._writer.snapshots.start(model))
@@ -158,8 +158,8 @@ class Orders:
             # A client that leaves does not take the snapshot with it.
             await asyncio.shield(asyncio.wrap_future(saving))
         except Exception as error:  # whatever numpy and zipfile raise under low memory, too
-            if not self._writer.models.is_live(model):  # its files were deleted meanwhile
-                raise UnknownModel(f"model {model.name!r} was deleted") from None
+            if not self._writer.models.is_live(model):  # it was deleted or handed over meanwhile
+                raise model.absence() from None
             # Without the path, which does not concern clients.
             detail = getattr(error, "strerror", None) or str(error) or type(error).__name__
             raise SnapshotFailed(f"{detail}; the journal is kept, and nothing is lost") from None

@@ -4,7 +4,6 @@ A text file may be of any size, because it is read twice: first to check every l
 samples and determine the type of the labels, then to yield batches. Other files are held in memory.
 """
 
-import codecs
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from itertools import islice
@@ -14,6 +13,8 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from wolfstream.service.files.arrow import Columns, is_arrow, is_parquet, read_table_file
+from wolfstream.service.files.charset import TextFile
+from wolfstream.service.files.foreign import refuse_foreign
 from wolfstream.service.files.ndjson import is_ndjson, read_ndjson
 from wolfstream.service.files.npz import Label, dense_rows, read_npz, sparse_rows
 from wolfstream.service.files.roles import NO_ROLES, Roles
@@ -66,6 +67,7 @@ class ReadOptions(NamedTuple):
     first_index: int | None = None
     watch: Watch | None = None
     texts: bool = False
+    charset: str | None = None
 
 
 @dataclass(frozen=True)
@@ -138,6 +140,7 @@ def open_data(
     first_index: int | None = None,
     watch: Watch | None = None,
     texts: bool = False,
+    charset: str | None = None,
 ) -> LabelledFile:
     """Check a file from end to end. Its suffix, or else its content, determines its format.
 
@@ -151,33 +154,36 @@ def open_data(
         first_index: the first index of svmlight rows, 0 or 1; None for 0 if that index occurs.
         watch: called repeatedly with the number of bytes of a text file read so far.
         texts: whether a table may have texts and missing values.
+        charset: the charset of a text; None for UTF-8, or UTF-16 with its byte order mark.
 
     Raises DataFileError.
     """
-    wanted = ReadOptions(roles, features, sparse, labelled, first_index, watch, texts)
+    wanted = ReadOptions(roles, features, sparse, labelled, first_index, watch, texts, charset)
+    source = TextFile(path, charset)
     try:
         if _is_npz(path):
             return _open_npz(path, wanted)
         if is_parquet(path) or is_arrow(path):
             return _open_table(read_table_file(path), wanted)
-        if path.suffix != ".csv" and is_ndjson(path):
-            return _open_ndjson(path, wanted)
+        refuse_foreign(path)
+        if path.suffix != ".csv" and is_ndjson(source):
+            return _open_ndjson(source, wanted)
         if path.suffix in _SVMLIGHT_SUFFIXES or (
-            path.suffix != ".csv" and looks_like_svmlight(path)
+            path.suffix != ".csv" and looks_like_svmlight(source)
         ):
-            return _open_svmlight(path, wanted)
-        return _open_csv(path, wanted)
+            return _open_svmlight(source, wanted)
+        return _open_csv(source, wanted)
     except OSError as error:
         raise DataFileError(f"cannot be read: {error.strerror or error}") from None
     except UnicodeDecodeError as error:
-        if error.object[:2] in (codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE):
-            raise DataFileError("is text in UTF-16; save it as UTF-8") from None
-        detail = "is neither text in UTF-8 nor an npz file; if it is other text, save it as UTF-8"
-        raise DataFileError(detail) from None
+        raise DataFileError(
+            f"is not text in {charset or 'UTF-8'}: {error.reason}; name its charset, as in "
+            "--charset windows-1252 for what older spreadsheets export, or save it as UTF-8"
+        ) from None
 
 
-def _open_ndjson(path: Path, wanted: ReadOptions) -> LabelledFile:
-    table = read_ndjson(path, wanted.watch)
+def _open_ndjson(source: TextFile, wanted: ReadOptions) -> LabelledFile:
+    table = read_ndjson(source, wanted.watch)
     if table.roles is not None:
         if wanted.roles != NO_ROLES:
             raise DataFileError("label, id and weight name columns, and samples with x have none")
@@ -223,10 +229,10 @@ def _is_npz(path: Path) -> bool:
         return path.suffix == ".npz" or file.read(4) == b"PK\x03\x04"
 
 
-def _open_csv(path: Path, wanted: ReadOptions) -> LabelledFile:
+def _open_csv(source: TextFile, wanted: ReadOptions) -> LabelledFile:
     unlabelled_columns = wanted.features if wanted.labelled is None else None
     lines = CsvText(
-        path,
+        source,
         wanted.roles,
         wanted.labelled,
         unlabelled_columns,
@@ -236,10 +242,10 @@ def _open_csv(path: Path, wanted: ReadOptions) -> LabelledFile:
     return _open_text(lines, bool(wanted.sparse), None)
 
 
-def _open_svmlight(path: Path, wanted: ReadOptions) -> LabelledFile:
+def _open_svmlight(source: TextFile, wanted: ReadOptions) -> LabelledFile:
     sparse = wanted.sparse is not False
     lines = SvmlightText(
-        path,
+        source,
         wanted.features,
         sparse,
         wanted.first_index,

@@ -1,5 +1,7 @@
 """NDJSON files: a row per line, as flat rows or as samples, read as the columns of a table.
 
+A JSON array of such objects is read, too, however its lines are broken.
+
     {"amount": 12.5, "shop": "north", "Outcome": "ok"}     a flat row, whose roles are columns
     {"x": {"amount": 12.5}, "y": "ok", "weight": 2}        a sample; x may be an array of values
 
@@ -9,20 +11,22 @@ Blank lines are skipped.
 
 import json
 import math
+import re
 from collections.abc import Iterator, Mapping, Sequence
-from pathlib import Path
 from typing import Any, NamedTuple
 
 import numpy as np
 
 from wolfstream.service.files.arrow import Columns
+from wolfstream.service.files.charset import TextFile
 from wolfstream.service.files.roles import NO_ROLES, Roles
-from wolfstream.service.files.text import DataFileError, Watch
+from wolfstream.service.files.text import DataFileError, RowLines, Watch
 
 NDJSON_SUFFIXES = {".ndjson", ".jsonl"}
 # Bound on the values of all rows, including missing ones.
 _MOST_VALUES = 1 << 28
 _ROLES = {"y": "label", "weight": "weight"}
+_BEGINS = re.compile(r"\s*(?:\{|\[\s*\{)")
 _SHOWN = 40
 _LARGEST = int(np.finfo(np.float64).max)
 
@@ -35,52 +39,56 @@ class NdjsonTable(NamedTuple):
     named: bool  # whether columns have names; otherwise numbers from 1
 
 
-def is_ndjson(path: Path) -> bool:
-    """Return whether a file is NDJSON, by its suffix or its first line."""
-    if path.suffix in NDJSON_SUFFIXES:
+def is_ndjson(source: TextFile) -> bool:
+    """Return whether a file is NDJSON or a JSON array of objects, by its suffix or its begin."""
+    if source.path.suffix in NDJSON_SUFFIXES:
         return True
-    with path.open("rb") as file:
-        return file.read(64).lstrip(b"\xef\xbb\xbf \t\r\n").startswith(b"{")
+    with source.open(encoding="utf-8-sig") as file:
+        return _BEGINS.match(file.read(64)) is not None
 
 
-def read_ndjson(path: Path, watch: Watch | None = None) -> NdjsonTable:
+def read_ndjson(source: TextFile, watch: Watch | None = None) -> NdjsonTable:
     """Return the table of a file. Raises DataFileError, UnicodeDecodeError."""
-    rows, lines = list[Mapping[str, Any]](), list[int]()
-    for line, row in _objects(path, watch):
+    rows, places = list[Mapping[str, Any]](), list[str]()
+    for place, row in _objects(source, watch):
         rows.append(row)
-        lines.append(line)
+        places.append(place)
     if not rows:
         raise DataFileError("has no samples")
     if not isinstance(rows[0].get("x"), dict | list):
-        return NdjsonTable(_columns(rows, lines), None, True)
+        return NdjsonTable(_columns(rows, places), None, True)
     named = isinstance(rows[0]["x"], dict)
-    flat = [_flat(row, line, named) for row, line in zip(rows, lines, strict=True)]
+    flat = [_flat(row, place, named) for row, place in zip(rows, places, strict=True)]
     present = {name for row in flat for name in _ROLES if name in row}
     roles = NO_ROLES._replace(**{_ROLES[name]: name for name in present})
-    return NdjsonTable(_columns(flat, lines), roles, named)
+    return NdjsonTable(_columns(flat, places), roles, named)
 
 
-def _objects(path: Path, watch: Watch | None) -> Iterator[tuple[int, dict[str, Any]]]:
-    """Yield (line, object) for each object of a file."""
-    done = 0
-    with path.open("rb") as file:
-        for line, content in enumerate(file, 1):
-            done += len(content)
-            if watch is not None:
-                watch(done)
-            text = content.decode("utf-8-sig" if line == 1 else "utf-8").strip()
-            if text:
-                yield line, _object(text, line)
+def _objects(source: TextFile, watch: Watch | None) -> Iterator[tuple[str, dict[str, Any]]]:
+    """Yield (place, object) for each object of a file; the place is for messages."""
+    with source.open(encoding="utf-8-sig", newline="\n") as file:
+        lines = RowLines(file, None, watch)
+        for number, line in enumerate(lines, 1):
+            text = line.strip()
+            if number == 1 and text.startswith("["):
+                for k, row in enumerate(_parsed("".join([text, *lines]), ""), 1):
+                    yield f"row {k}: ", _object(row, f"row {k}: ")
+            elif text:
+                place = f"line {number}: "
+                yield place, _object(_parsed(text, place), place)
 
 
-def _object(text: str, line: int) -> dict[str, Any]:
+def _parsed(text: str, place: str) -> Any:
     try:
-        read = json.loads(text, object_pairs_hook=_without_repeats)
+        return json.loads(text, object_pairs_hook=_without_repeats)
     except (ValueError, RecursionError) as error:
-        raise DataFileError(f"is not JSON: {error}", line) from None
-    if not isinstance(read, dict):
-        raise DataFileError("must be an object of named values", line)
-    return read
+        raise DataFileError(f"{place}is not JSON: {error}") from None
+
+
+def _object(row: Any, place: str) -> dict[str, Any]:
+    if not isinstance(row, dict):
+        raise DataFileError(f"{place}must be an object of named values")
+    return row
 
 
 def _without_repeats(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
@@ -90,46 +98,46 @@ def _without_repeats(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
     return read
 
 
-def _flat(row: Mapping[str, Any], line: int, named: bool) -> dict[str, Any]:
+def _flat(row: Mapping[str, Any], place: str, named: bool) -> dict[str, Any]:
     """Return a sample as a flat row."""
     x = row.get("x")
     if not isinstance(x, dict if named else list):
         what = "an object of named values" if named else "an array of values"
-        raise DataFileError(f"x must be {what}, as in the first line", line)
+        raise DataFileError(f"{place}x must be {what}, as in the first row")
     beside = {name: value for name, value in row.items() if name != "x"}
     if unknown := beside.keys() - _ROLES.keys():
-        raise DataFileError(f"{min(unknown)[:_SHOWN]!r} is not one of x, y, weight", line)
+        raise DataFileError(f"{place}{min(unknown)[:_SHOWN]!r} is not one of x, y, weight")
     features = x if isinstance(x, dict) else {str(j): value for j, value in enumerate(x, 1)}
     if taken := features.keys() & beside.keys():
-        raise DataFileError(f"{min(taken)!r} is in x and beside it", line)
+        raise DataFileError(f"{place}{min(taken)!r} is in x and beside it")
     return {**features, **beside}
 
 
-def _columns(rows: Sequence[Mapping[str, Any]], lines: Sequence[int]) -> Columns:
+def _columns(rows: Sequence[Mapping[str, Any]], places: Sequence[str]) -> Columns:
     names = list(dict.fromkeys(name for row in rows for name in row))
     if len(names) * len(rows) > _MOST_VALUES:
         raise DataFileError(
             f"has {len(rows):,} rows of {len(names):,} different names, too many for a table; "
             "write sparse rows as svmlight"
         )
-    for row, line in zip(rows, lines, strict=True):
+    for row, place in zip(rows, places, strict=True):
         for name, value in row.items():
-            _check(name, value, line)
+            _check(name, value, place)
     columns = [_column([row.get(name) for row in rows]) for name in names]
     return Columns(names, columns, len(rows))
 
 
-def _check(name: str, value: Any, line: int) -> None:
+def _check(name: str, value: Any, place: str) -> None:
     if isinstance(value, dict | list):
         detail = (
-            f"{name[:_SHOWN]!r} must be a number, a text, true, false or null: give each value in "
-            "it a column of its own"
+            f"{place}{name[:_SHOWN]!r} must be a number, a text, true, false or null: give each "
+            "value in it a column of its own"
         )
-        raise DataFileError(detail, line)
+        raise DataFileError(detail)
     if isinstance(value, float) and math.isinf(value):
-        raise DataFileError(f"{name[:_SHOWN]!r} is not a finite number", line)
+        raise DataFileError(f"{place}{name[:_SHOWN]!r} is not a finite number")
     if isinstance(value, int) and abs(value) > _LARGEST:
-        raise DataFileError(f"{name[:_SHOWN]!r} is beyond float64", line)
+        raise DataFileError(f"{place}{name[:_SHOWN]!r} is beyond float64")
 
 
 def _column(values: list[Any]) -> Any:

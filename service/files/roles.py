@@ -9,6 +9,7 @@ from collections.abc import Sequence
 from typing import NamedTuple
 
 from wolfstream.service.files.text import DataFileError
+from wolfstream.solver.prepare.nearest_name import nearest_name
 
 LABEL_COLUMNS = ("y", "label", "target", "class")
 _MOST_LISTED, _LONGEST_LISTED = 50, 40
@@ -96,9 +97,12 @@ def _place_of(names: Sequence[str], wanted: str, role: str, *, must: bool = True
         return int(wanted) - 1
     if not must:
         return None
+    folded = {name.casefold().strip(): name for name in names}
+    meant = folded.get(wanted.casefold().strip()) or nearest_name(wanted, names)
+    hint = "" if meant is None else f" (did you mean {meant[:_LONGEST_LISTED]!r}?)"
     raise DataFileError(
-        f"there is no column {wanted[:_LONGEST_LISTED]!r}; choose the {role}, {_how(role)}, among "
-        f"{listed_columns(names)}"
+        f"there is no column {wanted[:_LONGEST_LISTED]!r}; choose the {role}{hint}, {_how(role)}, "
+        f"among {listed_columns(names)}"
     )
 
 

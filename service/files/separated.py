@@ -1,4 +1,4 @@
-"""CSV files (RFC 4180), also with semicolons or tabs, read as checked rows and labels."""
+"""CSV files (RFC 4180), also with semicolons, tabs or bars, read as checked rows and labels."""
 
 import csv
 import re
@@ -36,9 +36,12 @@ from wolfstream.solver.rows.matrix import Matrix
 
 _QUOTED = re.compile(r'"[^"]*"')
 _NO_FEATURES = (
-    "there is no column besides the label, and at least one is needed; commas, semicolons or tabs "
-    "separate columns"
+    "there is no column besides the label, and at least one is needed; commas, semicolons, "
+    "tabs or bars (|) separate columns"
 )
+_DELIMITERS = ",;\t|"
+# What the reader says, for users.
+_MALFORMED = {"unexpected end of data": "a quotation mark opens a field that nothing ends"}
 # Rows after the first that are read to tell whether the first is a header.
 _ROWS_AFTER_HEADER = 20
 
@@ -46,8 +49,10 @@ _ROWS_AFTER_HEADER = 20
 class CsvText:
     """A CSV file; iterating yields its records.
 
-    Fields are separated by commas or, if the first line has none, by semicolons or tabs. Columns
-    without a name in the header, such as an index written by pandas, are left out.
+    Fields are separated by commas, semicolons, tabs or bars (|): by what the first line has or, if
+    it has several of these, by what divides the first rows into most columns, as many in each; else
+    by the first one of them. Columns without a name in the header, such as an index written by
+    pandas, are left out.
 
     Args:
         source: the text.
@@ -154,6 +159,8 @@ class CsvText:
                 detail = f"has {len(fields)} columns, the first line has {self.columns}"
                 raise DataFileError(detail, line)
             label = ""
+            if label_place is not None and self.labelled and not any(map(str.strip, fields)):
+                continue  # a spreadsheet's empty row
             if label_place is not None and self.labelled:
                 label = fields[label_place].strip()
                 check_label(label, line)
@@ -191,7 +198,8 @@ class CsvText:
                     if row:
                         yield reader.line_num, row
             except csv.Error as error:
-                raise DataFileError(f"is not CSV: {error}", reader.line_num) from None
+                detail = _MALFORMED.get(str(error), str(error))
+                raise DataFileError(f"is not CSV: {detail}", reader.line_num) from None
 
     def _refuse(self, line: int, row: list[str]) -> NoReturn:
         at = next(i for i, field in enumerate(row) if number_in(field) is None)
@@ -206,17 +214,32 @@ def _line_with(rows: Sequence[tuple[int, list[str]]], name: str | None) -> int |
     if name is None or name.isdecimal():
         return None
     for line, row in rows:
-        if name in row or any(name in re.split("[;\t]", cell) for cell in row):
+        if name in row or any(name in re.split("[;\t|]", cell) for cell in row):
             return line
     return None
 
 
 def _delimiter(source: TextSource, longest_row: int | None) -> str:
-    """Return the separator in the first line: a comma, else a semicolon or a tab."""
+    """Return what separates columns; see `CsvText`."""
     with source.open(encoding="utf-8-sig", newline="") as file:
         first = first_row(file, longest_row)
     unquoted = _QUOTED.sub("", first)
-    return next((delimiter for delimiter in ",;\t" if delimiter in unquoted), ",")
+    found = [delimiter for delimiter in _DELIMITERS if delimiter in unquoted]
+    if len(found) < 2:
+        return found[0] if found else ","
+    columns = {each: _columns_of_all(source, longest_row, each) for each in found}
+    return max(found, key=columns.__getitem__)
+
+
+def _columns_of_all(source: TextSource, longest_row: int | None, delimiter: str) -> int:
+    """Return how many columns each of the first rows has; 0 if they differ."""
+    with source.open(encoding="utf-8-sig", newline="") as file:
+        reader = csv.reader(RowLines(file, longest_row), delimiter=delimiter)
+        try:
+            widths = {len(row) for row in islice(reader, 1 + _ROWS_AFTER_HEADER) if row}
+        except (csv.Error, DataFileError):
+            return 0
+    return widths.pop() if len(widths) == 1 else 0
 
 
 def _no_number(field: str, delimiter: str) -> str:

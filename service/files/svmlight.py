@@ -3,7 +3,6 @@
 import re
 from collections.abc import Iterator, Sequence
 from itertools import pairwise
-from pathlib import Path
 
 import numpy as np
 
@@ -29,9 +28,9 @@ _ENTRY = re.compile(r"(\d+|qid):")
 _SVMLIGHT_LINE = re.compile(r"\S+(\s+(\d+|qid):\S+)+\s*(#.*)?$")
 
 
-def looks_like_svmlight(path: Path) -> bool:
+def looks_like_svmlight(source: TextSource) -> bool:
     """Return whether the first line that is not a comment has the form `label index:value ...`."""
-    with path.open(encoding="utf-8-sig") as file:
+    with source.open(encoding="utf-8-sig") as file:
         line = first_row(file, LONGEST_ROW, comment="#")
     return _SVMLIGHT_LINE.match(line) is not None
 

@@ -7,14 +7,13 @@ reads what others write: commits after the term's own end are read by its succes
 import json
 from collections.abc import Callable, Iterator, Sequence
 
-from wolfstream.service.errors import NotLeader, StartupError, StorageFailed
+from wolfstream.service.errors import InDoubt, NotLeader, StartupError, StorageFailed
 from wolfstream.service.fleet.chain import Chain, new_writer
 from wolfstream.service.fleet.commit_messages import LogRow, event_row, key_row, read_entry
-from wolfstream.service.fleet.connection import NatsConnection, NatsTimeout
-from wolfstream.service.fleet.key_archive import KeyArchive
+from wolfstream.service.fleet.connection import NatsConnection, NatsRefusal, NatsTimeout
 from wolfstream.service.fleet.log_index import ENTRIES, WITH_SAMPLES, Commit, IndexedKey, LogIndex
 from wolfstream.service.fleet.planned_commits import PlaceTaken, store
-from wolfstream.service.fleet.streams import log_location
+from wolfstream.service.fleet.streams import STATES, log_location, states_subject
 from wolfstream.service.storage.entries import Entry, KeyedRequest, Rollback, now
 from wolfstream.service.storage.interfaces import LogDeleted
 from wolfstream.service.storage.log import LogGap
@@ -22,6 +21,60 @@ from wolfstream.service.storage.term import Term, TermState, split_blocks
 
 # How long an append is retried before it is in doubt, and how long the caller waits for it.
 RETRY_SECONDS, SECONDS = 10.0, 60.0
+# Attempts to append while other replicas append as well.
+_ATTEMPTS = 5
+
+
+class KeyArchive:
+    """The archive of one log's idempotency keys and responses. Used by one thread at a time.
+
+    It is a chain of its own. Before a part of the log is purged, its keys and responses are copied
+    here. A copy never becomes wrong, so it does not matter which replica appends it, or when. In
+    the log, the row of the purge says up to which message the archive must be read.
+
+    Attributes:
+        chain: the chain of its commits.
+    """
+
+    def __init__(self, nats: NatsConnection, model: int, take: Callable[[Commit], None]) -> None:
+        """Begin before the first message.
+
+        Args:
+            nats: the connection.
+            model: whose keys these are.
+            take: called with each commit, once and in order.
+        """
+        self.chain = Chain(nats, model, STATES, states_subject(model, "answers"), take)
+        self._nats, self._writer = nats, new_writer()
+
+    def append(self, rows: Sequence[LogRow]) -> None:
+        """Append keys and responses; durable on return.
+
+        After a timeout they may be stored twice, which is harmless. Raises StorageFailed.
+        """
+        for _ in range(_ATTEMPTS):
+            self.chain.read_on()
+            planned = self.chain.plan(self._writer, rows)
+            try:
+                first = self._nats.run(store(self._nats, [planned], RETRY_SECONDS), SECONDS)
+            except PlaceTaken:  # another replica appended meanwhile
+                continue
+            except InDoubt as error:
+                raise StorageFailed(error.detail) from None
+            except NatsTimeout as error:
+                raise StorageFailed(f"the {self.chain.name} has not answered: {error}") from None
+            self.chain.take_stored(planned, first)
+            return
+        raise StorageFailed(f"other replicas keep writing the {self.chain.name}; try again")
+
+    def purge(self, before: int) -> None:
+        """Delete the messages before a sequence of the stream. Raises StorageFailed."""
+        try:
+            self._nats.run(self.chain.messages.purge(before), SECONDS)
+        except (NatsRefusal, NatsTimeout) as error:
+            raise StorageFailed(f"the {self.chain.name} could not be purged: {error}") from None
+
+
 # Timeout of reads of a term's own log. It is short because challengers need such reads on the
 # thread that learns for all models.
 _OWN_READ_SECONDS = 1.0

@@ -9,7 +9,9 @@ is stored. Nothing that the row names is ever needed again, so the deletion is r
 time: messages are purged by sequence, and states by names that are never used again.
 """
 
+import asyncio
 import json
+import time
 from collections.abc import Collection, Sequence
 from concurrent.futures import Future
 from typing import Any
@@ -22,7 +24,12 @@ from wolfstream.service.fleet.commit_messages import (
     key_row,
     rollback_row,
 )
-from wolfstream.service.fleet.connection import NatsConnection, NatsRefusal, NatsTimeout
+from wolfstream.service.fleet.connection import (
+    NatsConnection,
+    NatsDisconnected,
+    NatsRefusal,
+    NatsTimeout,
+)
 from wolfstream.service.fleet.jetstream_log import RETRY_SECONDS, SECONDS, JetStreamLog
 from wolfstream.service.fleet.log_index import Purge
 from wolfstream.service.fleet.planned_commits import (
@@ -65,6 +72,7 @@ class JetStreamTerm(Term):
         self._resolving: Future[int] | None = None
         # Number of a predicted row; no row up to this one waits for a label.
         self._left = 0
+        self._begun_at = 0.0  # when the commit under way was begun, by time.monotonic()
 
     # ------------------------------------------------------------------ commits of several terms
 
@@ -74,6 +82,7 @@ class JetStreamTerm(Term):
         Raises NotLeader, StorageFailed.
         """
         self.begin()
+        self._begun_at = time.monotonic()
         return self.log.chain.plan(self._writer, rows)
 
     def stored(self, planned: PlannedCommit, first: int) -> None:
@@ -84,6 +93,7 @@ class JetStreamTerm(Term):
             first: its first message.
         """
         self.log.chain.take_stored(planned, first)
+        self.confirmed = max(self.confirmed, self._begun_at)
         self.finish()
 
     def failed(self, planned: PlannedCommit, part: Part | None, error: Exception) -> StorageFailed:
@@ -218,18 +228,39 @@ class JetStreamTerm(Term):
         It asks the stream's leader for the last message. During a network partition, a former
         leader may respond for some seconds.
         """
+        try:
+            self._nats.run(self._confirm(), _CONFIRM_SECONDS)
+        except NatsTimeout as error:
+            raise self._unconfirmed(error) from None
+
+    def begin_to_confirm(self) -> "Future[None]":
+        """Begin `confirm` on any thread, and return its result."""
+        try:
+            return self._nats.begin(self._confirm())
+        except NatsDisconnected as error:
+            confirmed = Future[None]()
+            confirmed.set_exception(self._unconfirmed(error))
+            return confirmed
+
+    async def _confirm(self) -> None:
         if self.over:
             raise self.not_leader()
-        messages = self.log.chain.messages
+        asked = time.monotonic()
         try:
-            writer = self._nats.run(messages.last_writer(), _CONFIRM_SECONDS)
-        except (NatsRefusal, NatsTimeout) as error:
-            raise StorageFailed(
-                f"cannot check whether another replica writes the {self.log.name}: {error}"
-            ) from None
+            async with asyncio.timeout(_CONFIRM_SECONDS):
+                writer = await self.log.chain.messages.last_writer()
+        except (NatsRefusal, NatsTimeout, TimeoutError) as error:
+            raise self._unconfirmed(error) from None
         if writer != self._writer:
             self.end()
             raise self.not_leader()
+        self.confirmed = max(self.confirmed, asked)
+
+    def _unconfirmed(self, error: Exception) -> StorageFailed:
+        return StorageFailed(
+            f"cannot check whether another replica writes the {self.log.name}: "
+            f"{error or 'no answer from NATS'}"
+        )
 
     def roll_back(
         self, rollback: Rollback, learned: int, pinned: Collection[str], kept: int
@@ -246,10 +277,10 @@ class JetStreamTerm(Term):
         """
         last = [rollback, *self.log.rollbacks()][:kept]
         unneeded = sorted(set(pinned) - {needed.digest for needed in last})
-        time, at = now(), rollback.description["at"]
-        rows = [rollback_row(rollback, learned, time)]
+        written_at, at = now(), rollback.description["at"]
+        rows = [rollback_row(rollback, learned, written_at)]
         if unneeded:
-            rows.append(event_row("unpinned", at, time, json.dumps(unneeded).encode()))
+            rows.append(event_row("unpinned", at, written_at, json.dumps(unneeded).encode()))
         self.write(rows)
         self.mark_durable(at)
         return unneeded
@@ -263,9 +294,9 @@ class JetStreamTerm(Term):
         self._write_answers(shorter, "shorter")
 
     def _write_answers(self, answered: Sequence[KeyedRequest], kind: str) -> None:
-        time = now()
+        written_at = now()
         if answered:
-            self.write([key_row(row, time)._replace(kind=kind) for row in answered])
+            self.write([key_row(row, written_at)._replace(kind=kind) for row in answered])
 
     def forget_keys(self, up_to: int) -> None:
         """Write that the keys of entries up to a sequence are forgotten; purge the archive."""
@@ -310,6 +341,6 @@ class JetStreamTerm(Term):
 
 def part_rows(part: Part) -> list[LogRow]:
     """Return the rows of a commit."""
-    time = now()
-    entries: list[Any] = [entry_row(entry, time) for entry in part.entries]
-    return [*entries, *(key_row(keyed, time) for keyed in part.keys)]
+    written_at = now()
+    entries: list[Any] = [entry_row(entry, written_at) for entry in part.entries]
+    return [*entries, *(key_row(keyed, written_at) for keyed in part.keys)]

@@ -20,12 +20,11 @@ from wolfstream.service.fleet.bucket_watch import (
     EntryTaken,
     create_entry,
 )
-from wolfstream.service.fleet.connecting import connected_client
+from wolfstream.service.fleet.connecting import NOBODY, Login, connected_client
 from wolfstream.service.fleet.connection import NatsConnection, NatsRefusal, NatsTimeout
 from wolfstream.service.fleet.jetstream_catalogue import JetStreamCatalogue
 from wolfstream.service.fleet.jetstream_journal import JetStreamJournal
 from wolfstream.service.fleet.jetstream_snapshots import JetStreamSnapshots
-from wolfstream.service.fleet.login import NOBODY, Login
 from wolfstream.service.fleet.streams import KEYS_BUCKET, MODELS_BUCKET, make_bucket, make_streams
 from wolfstream.service.storage.crash_marks import ReplayMarks
 from wolfstream.service.storage.data_directory import high_water_path, replays_path

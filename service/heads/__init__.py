@@ -5,7 +5,7 @@ and restores. A new kind of head is a new module here; see `kinds`.
 
 It may import `service.samples`, `service.spec`, `solver.stream`, `solver.calibration`,
 `solver.trees`, `solver.adaptive`, `solver.semiparametric`, `solver.asset`, `solver.working_set`,
-`solver.simplex`, `solver.kernels`, `solver.prepare`, `solver.prepare.kinds`, `solver.rows`.
+`solver.simplex`, `solver.kernels`, `solver.prepare`, `solver.rows`.
 It is imported by `wolfstream`, `service.cli`, `service.notebook`, `service.web`,
 `service.web.routes`, `service.web.metrics`, `service.training`, `service.engine`,
 `service.recovery`, `service.native`, `service.model`.

@@ -51,8 +51,8 @@ from wolfstream.solver.asset.learner import Asset
 from wolfstream.solver.asset.nystrom import NystromMap
 from wolfstream.solver.asset.view import AssetView
 from wolfstream.solver.kernels.functions import Kernel
+from wolfstream.solver.labels import Label, key_of
 from wolfstream.solver.rows.matrix import Matrix, n_rows
-from wolfstream.solver.stream.labels import Label, key_of
 from wolfstream.solver.stream.paper_learners import AssetLearnerView, new_asset
 from wolfstream.solver.stream.parameters import AssetParameters
 from wolfstream.solver.stream.votes import Answer

@@ -19,7 +19,7 @@ from wolfstream.service.heads.recent import LENGTH, RecentColumns
 from wolfstream.service.samples.labels import Label
 from wolfstream.solver.arrays import Float64Array
 from wolfstream.solver.calibration.ranking import RankingScores
-from wolfstream.solver.stream.labels import text_of
+from wolfstream.solver.labels import text_of
 
 # The log loss raises smaller probabilities to this, also those of classes not known yet.
 _LEAST_PROBABILITY = 1e-15

@@ -21,10 +21,10 @@ from wolfstream.service.samples.labels import Label
 from wolfstream.service.samples.tasks import Targets
 from wolfstream.service.samples.validation import Costs, Samples
 from wolfstream.solver.arrays import Float64Array
+from wolfstream.solver.labels import LabelKey
 from wolfstream.solver.rows.matrix import Matrix
 from wolfstream.solver.rows.sample_weights import Weights
 from wolfstream.solver.stream.explanations import Contest
-from wolfstream.solver.stream.labels import LabelKey
 from wolfstream.solver.stream.reasons import HeadGradient, MemberPulls
 from wolfstream.solver.stream.votes import NO_INPUTS, HeadAnswer, HeadInputs, Vote
 

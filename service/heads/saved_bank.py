@@ -229,23 +229,24 @@ def check_past(arrays: Arrays, n_classes: int | None) -> None:
     past_arrays = {
         name: array for name, array in arrays.items() if not name.startswith(_CALIBRATION)
     }
-    past, counts = LabelPast(regression=n_classes is None, always=False), f"{PREFIX}classes"
+    class_count = f"{PREFIX}classes"
     if (
-        counts not in past_arrays
-        or past_arrays[counts].shape != (1,)
-        or past_arrays[counts].dtype.kind != "i"
+        class_count not in past_arrays
+        or past_arrays[class_count].shape != (1,)
+        or past_arrays[class_count].dtype.kind != "i"
     ):
-        raise WrongArrays(f"its array {counts} is missing, or has another type")
-    classes = int(past_arrays[counts][0])
-    require(classes == (n_classes or 0), counts, "does not have the number of classes")
-    past.meet(classes)
-    blank = {
-        name: array for name, array in past.state().items() if not name.startswith(_CALIBRATION)
+        raise WrongArrays(f"its array {class_count} is missing, or has another type")
+    classes = int(past_arrays[class_count][0])
+    require(classes == (n_classes or 0), class_count, "does not have the number of classes")
+    new_past = LabelPast(regression=n_classes is None, always=False)
+    new_past.meet(classes)
+    new_arrays = {
+        name: array for name, array in new_past.state().items() if not name.startswith(_CALIBRATION)
     }
-    check_names(past_arrays, blank)
-    for name, array in blank.items():
-        same = past_arrays[name].dtype == array.dtype and past_arrays[name].shape == array.shape
-        require(same, name, f"has the shape {past_arrays[name].shape} or another type")
+    check_names(past_arrays, new_arrays)
+    for name, array in new_arrays.items():
+        fits = past_arrays[name].dtype == array.dtype and past_arrays[name].shape == array.shape
+        require(fits, name, f"has the shape {past_arrays[name].shape} or another type")
     next_loss = f"{PREFIX}losses_next"
     inside = 0 <= past_arrays[next_loss][0] <= len(past_arrays[f"{PREFIX}losses_recent"])
     require(inside, next_loss, "is out of range")
@@ -255,5 +256,5 @@ def check_past(arrays: Arrays, n_classes: int | None) -> None:
     elif f"{PREFIX}last" in past_arrays:
         is_class = -1 <= past_arrays[f"{PREFIX}last"][0] < classes
         require(is_class, f"{PREFIX}last", "names an unknown class")
-        same, every = past_arrays[f"{PREFIX}stay"].tolist()
-        require(0.0 <= same <= every, f"{PREFIX}stay", "counts more labels than came")
+        repeats, labels = past_arrays[f"{PREFIX}stay"].tolist()
+        require(0.0 <= repeats <= labels, f"{PREFIX}stay", "counts more labels than came")

@@ -13,14 +13,15 @@ from numpy.typing import NDArray
 
 from wolfstream.service.heads.saved_arrays import Arrays, Bounds, Numbers, WrongArrays
 from wolfstream.service.heads.saved_bank import calibration_of_past
+from wolfstream.solver.calibration.conformal import RECENT
 
 _PREFIX = "calibration_"
 _RANKING = {"ranking", "ranking_bins", "ranking_codes"}
+# Arrays whose shapes depend on the samples.
 _GROWING = {"recent", "waiting", "waiting_codes", "codes", "scores", *_RANKING}
-_MOST_KEPT = 1000
 _NOT_NEGATIVE = {"sums", "bins", "widths", "recent", "ranking"}
 # Rounding may leave probabilities, and values computed from them, slightly below zero.
-_LEAST = -1e-9
+_ROUNDING = -1e-9
 # The score of a class that was unknown then is -inf. Bounded, because scores are squared.
 CALIBRATION_NUMBERS: Bounds = (
     (r"(past_)?calibration_(scores|waiting)", Numbers(-1e150, 1e150, below=True)),
@@ -70,9 +71,9 @@ def _check(arrays: Arrays, blank: Arrays, n_classes: int | None) -> None:
         _require(fits, name, f"has the shape {array.shape} or another type")
     _check_values(arrays, n_classes is not None)
     judged, seen, n_waiting = arrays["samples"].tolist()
-    counted = 0 <= judged <= seen and 0 <= n_waiting <= _MOST_KEPT
+    counted = 0 <= judged <= seen and 0 <= n_waiting <= RECENT
     _require(counted, "samples", "has impossible counts")
-    wanted_shape = (len(blank["recent"]), min(judged, _MOST_KEPT))
+    wanted_shape = (len(blank["recent"]), min(judged, RECENT))
     _require(arrays["recent"].shape == wanted_shape, "samples", "does not count the recent ones")
     _require(len(arrays["waiting"]) == n_waiting, "samples", "does not count the waiting ones")
     if n_classes is not None:
@@ -93,7 +94,7 @@ def _check_ranking(arrays: Arrays, n_bins: int, n_classes: int) -> None:
     """Check that all classes count the same rows, and that each of the last rows has a bin."""
     counts, bins, codes = (arrays[name] for name in sorted(_RANKING))
     n_known, rows = bins.shape
-    _require(n_known <= n_classes and rows <= _MOST_KEPT, "ranking_bins", "has too many bins")
+    _require(n_known <= n_classes and rows <= RECENT, "ranking_bins", "has too many bins")
     _require(counts.shape == (2, n_known, n_bins), "ranking", f"has the shape {counts.shape}")
     rows_of_all, rows_of_class = counts
     same = bool((rows_of_all.sum(axis=1) == rows_of_class.sum()).all())
@@ -117,7 +118,7 @@ def _check_values(arrays: Arrays, has_classes: bool) -> None:
             finite |= np.isposinf(array)
         _require(bool(finite.all()), name, "has numbers that are not finite")
     for name in arrays.keys() & _NOT_NEGATIVE:
-        _require(bool((arrays[name] >= _LEAST).all()), name, "has numbers below zero")
+        _require(bool((arrays[name] >= _ROUNDING).all()), name, "has numbers below zero")
     least = bool((arrays["waiting"] >= 0.0).all())
     _require(has_classes or least, "waiting", "has numbers below zero")
 
@@ -126,7 +127,7 @@ def _check_decisions(scores: str, codes: str, arrays: Arrays, n_classes: int) ->
     """Check that rows have at most one score per class, and a label each."""
     rows, columns = arrays[scores].shape
     values = arrays[codes]
-    _require(columns <= n_classes and rows <= _MOST_KEPT, scores, "has too many scores")
+    _require(columns <= n_classes and rows <= RECENT, scores, "has too many scores")
     _require(len(values) == rows, codes, f"is not as long as calibration_{scores}")
     inside = bool(((values >= 0) & (values < n_classes)).all())
     _require(inside, codes, "names an unknown class")

@@ -20,7 +20,7 @@ from wolfstream.service.heads.saved_arrays import (
     require,
 )
 from wolfstream.solver.prepare.bends import is_bend
-from wolfstream.solver.prepare.kinds.words import MOST_CODES
+from wolfstream.solver.prepare.words import MOST_CODES
 from wolfstream.solver.stream.targets_before import COLUMNS
 from wolfstream.solver.stream.tree_experts import MOST_CLASSES, MOST_COLUMNS, TreeExperts
 from wolfstream.solver.stream.tree_schedule import MOST_ROUNDS

@@ -31,6 +31,7 @@ from wolfstream.service.spec.model import ModelSpec
 from wolfstream.service.spec.semiparametric import DEFAULT_WINDOW, LARGEST_WINDOW
 from wolfstream.solver.arrays import Float64Array
 from wolfstream.solver.calibration.values import ValueCalibration, ValueConfidence
+from wolfstream.solver.labels import LabelKey
 from wolfstream.solver.rows.matrix import Matrix, SparseRows
 from wolfstream.solver.rows.sample_weights import Weights, as_numbers, weights_of
 from wolfstream.solver.semiparametric.view import (
@@ -39,7 +40,6 @@ from wolfstream.solver.semiparametric.view import (
     value_gradient,
     view_from_arrays,
 )
-from wolfstream.solver.stream.labels import LabelKey
 from wolfstream.solver.stream.reasons import HeadGradient
 from wolfstream.solver.stream.value_head import Values
 from wolfstream.solver.stream.votes import NO_INPUTS, HeadAnswer, HeadInputs

@@ -46,10 +46,10 @@ from wolfstream.service.spec.model import ModelSpec
 from wolfstream.service.spec.working_set import WorkingSetSpec, weights_by_label
 from wolfstream.solver.arrays import Float64Array
 from wolfstream.solver.kernels.functions import Kernel
+from wolfstream.solver.labels import key_of
 from wolfstream.solver.rows.matrix import Matrix, take_rows
 from wolfstream.solver.rows.sample_weights import Weights
 from wolfstream.solver.simplex.steps import STEP_NAMES
-from wolfstream.solver.stream.labels import key_of
 from wolfstream.solver.stream.paper_learners import new_working_set
 from wolfstream.solver.stream.parameters import SetParameters
 from wolfstream.solver.stream.votes import Answer
@@ -60,6 +60,14 @@ from wolfstream.solver.working_set.learner import WorkingSet
 def _new_set(
     spec: WorkingSetSpec, weights: Sequence[float], heaviest: float, kernel: Kernel
 ) -> WorkingSet:
+    """Return an empty set.
+
+    Args:
+        spec: the head's part of the model's spec.
+        weights: of the known classes, by code.
+        heaviest: the largest weight that a class may have.
+        kernel: with a number as gamma.
+    """
     parameters = SetParameters(
         spec.algorithm,
         spec.C,
@@ -74,7 +82,7 @@ def _new_set(
 class SetLearner(HeadLearner[WorkingSet]):
     """A working set with the settings of a spec; a `ClassLearner`."""
 
-    voters = ()
+    voters = ()  # it learns without the other heads' votes
 
     def __init__(self, spec: ModelSpec) -> None:
         working_set = spec.working_set
@@ -119,7 +127,12 @@ class SetLearner(HeadLearner[WorkingSet]):
         }
 
     def relearning(self, samples: int, _: object = None) -> Relearn:
-        """Return a function that learns parts of n samples and stores no sample twice."""
+        """Return a function that learns parts of n samples, again and again, and stores none twice.
+
+        Args:
+            samples: n.
+        """
+        # (n,) the numbers under which samples were stored; -1 where one was not.
         entered = np.full(samples, -1, np.int64)
 
         def relearn(
@@ -159,10 +172,14 @@ class SetLearner(HeadLearner[WorkingSet]):
 
 
 def _step_names(bits: int) -> str:
-    """Return the names of a sample's kinds of steps in its problems, joined by +."""
+    """Return the names of the kinds of steps that a sample took, joined by +.
+
+    bits: bit k is set if the problem of any pair of classes took a step of kind k.
+    """
     return "+".join(name for kind, name in enumerate(STEP_NAMES) if bits >> kind & 1)
 
 
+# Bits -> names.
 _STEPS = [_step_names(bits) for bits in range(1 << len(STEP_NAMES))]
 
 
@@ -248,8 +265,8 @@ def _problem(head: ClassificationHead[SetLearner], labels: list[Label]) -> Pairs
 def _spec_with(spec: ModelSpec, support_vectors: int, requested: int | None) -> ModelSpec:
     """Return the spec with twice the room that the support vectors need, or the requested bound."""
     assert spec.working_set is not None
-    roomy = min(max(DEFAULT_SET, 2 * support_vectors), LARGEST_SET)
-    bound = max(requested or roomy, support_vectors)
+    with_room = min(max(DEFAULT_SET, 2 * support_vectors), LARGEST_SET)
+    bound = max(requested or with_room, support_vectors)
     working_set = spec.working_set.model_copy(update={"max_size": bound})
     return spec.model_copy(update={"working_set": working_set})
 
@@ -261,6 +278,7 @@ def _adopt(
     codes: NDArray[np.int64],
     alpha: Float64Array,
 ) -> None:
+    """Begin with a batch solution; see `WorkingSet.adopt`."""
     head.meet(classes)
     head.learner.current.adopt(X, codes, alpha)
 
@@ -290,7 +308,8 @@ KIND: Kind[Any] = Kind(
         ),
         "predictions": _for_classes(_exercise_predictions),
         # In this order the two compiling processes finish at about the same time, and adoption is
-        # compiled before the other parts adopt.
+        # compiled before the other parts adopt. Heirs are the members that take over the weight of
+        # evicted ones.
         "heirs": _exercise_members(exercise_heirs),
         "eviction": _exercise_members(exercise_eviction),
         "adoption": _exercise_members(exercise_adoption),

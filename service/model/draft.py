@@ -14,13 +14,13 @@ from wolfstream.service.samples.labels import Label
 from wolfstream.service.samples.tasks import Targets
 from wolfstream.service.samples.validation import Samples
 from wolfstream.service.spec.heads import HEADS, HeadName
+from wolfstream.solver.labels import LabelKey, key_of
 from wolfstream.solver.prepare.cells import NO_TEXT, Cells
 from wolfstream.solver.prepare.named_rows import NamedRows, NameTable, Rows
 from wolfstream.solver.prepare.nearest_name import nearest_name
 from wolfstream.solver.prepare.row_form import AnotherKind, RowForm, sparse_rows
 from wolfstream.solver.prepare.schema import Misfit
 from wolfstream.solver.prepare.table_rows import TableRows
-from wolfstream.solver.stream.labels import LabelKey, key_of
 
 _LONGEST_ECHO = 40
 # A model of a table with this many takes 0.8 s of processor time to check and learn its first 127

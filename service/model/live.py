@@ -5,7 +5,7 @@ from datetime import UTC, datetime
 from typing import Any, Literal, get_args
 
 from wolfstream.service.diagnostics.metrics import SampleCounts
-from wolfstream.service.errors import NoSuchHead
+from wolfstream.service.errors import NoSuchHead, NotLeader, Refusal, UnknownModel
 from wolfstream.service.heads.kinds import KINDS, head_of_call
 from wolfstream.service.heads.protocol import HeadView
 from wolfstream.service.model.chains import PublishedChain
@@ -36,11 +36,11 @@ class Model:
         spec: with which it was created, or that of a rollback or promotion.
         published: the view that predictions use.
         chain: predicts with the view.
-        order: of the rows that this process predicted.
-        single_rows: questions that are answered together.
+        order: of the rows that this process predicted, and of their labels.
+        single_rows: answers questions of one row together that come at the same time.
         counts: samples for each head since the server started.
         learning_time: of these samples.
-        head_of: learning call -> head that names the call's entries and responses.
+        head_of: learning call -> the head that its entries in the log and its responses name.
         broken: why the model learns no more; "" while it does.
         log_faults: impossible records in its log, one sentence each (`LogReader.faults`).
         led: whether it is learned here; False once another replica of a fleet leads it.
@@ -48,8 +48,8 @@ class Model:
         last_row: the last row that was sent to it.
         snapshot_sequence: of the newest snapshot; 0 without one.
         snapshot_time: when that was saved, by the monotonic clock; None without one.
-        rolled_back: the last rollback: `to` a snapshot's sequence, `at` a sequence, at a `time`;
-            `of` another model, if the state was that one's.
+        rolled_back: the last rollback: `to` a snapshot's sequence, from the sequence `at`, at the
+            time `time`; after a promotion, `of` the model with which it exchanged states.
         champion: the model whose log it learns, and whose sequences it shares; None for a model
             that learns its own samples.
         following: how it compares with its champion.
@@ -80,13 +80,19 @@ class Model:
         self.rolled_back: dict[str, Any] | None = None
         self.pending = None if spec.pending is None else PendingCounts()
         self.labels: dict[Status, int] = dict.fromkeys(get_args(Status), 0)
-        # The view that was last looked at for warnings, and these.
+        # The view whose labels were last looked at, and the warnings about them.
         self._label_warnings: tuple[HeadView | None, list[dict[str, Any]]] = None, []
 
     def take_spec(self, spec: ModelSpec) -> None:
         """Replace the spec."""
         self.spec = spec
         self.head_of = {call: head_of_call(spec, call) for call in LEARNING_CALLS}
+
+    def absence(self) -> Refusal:
+        """Return the refusal of what asks for the model where it is not learned any more."""
+        if not self.led:
+            return NotLeader(f"another replica leads model {self.name!r}; nothing was learned here")
+        return UnknownModel(f"model {self.name!r} was deleted")
 
     @property
     def lag(self) -> int:
@@ -97,7 +103,12 @@ class Model:
         return max(0, champion.published.sequence - self.published.sequence)
 
     def note_snapshot(self, sequence: int, written: datetime | None) -> None:
-        """Note the newest snapshot, and when it was written; None if it is gone already."""
+        """Note the newest snapshot.
+
+        Args:
+            sequence: of the snapshot.
+            written: when it was written; None if it is gone already.
+        """
         self.snapshot_sequence = sequence
         if written is not None:
             # The wall clock is read only here, so that its later jumps do not change the age.
@@ -130,7 +141,7 @@ class Model:
             "features": published.rows.dimension,
             "columns": described_columns(published.rows),
             "heads": {n: _described(view, n == self.spec.serve) for n, view in heads.items()},
-            "pending": _waiting(self.pending),
+            "pending": _described_pending(self.pending),
             "labels_before": self.order.described(heads.values()),
             "follows": self._follows(),
             "snapshot_sequence": self.snapshot_sequence,
@@ -163,20 +174,21 @@ class Model:
         return warnings.copy()
 
     def _warning(self) -> str | None:
-        """Return a warning of labels that are rare and not declared; None if there are none."""
+        """Return a warning of labels that are rare and not declared; None without such labels."""
         if self.spec.classes is not None:
             return None
+        # Several heads may have met the same label; 1 and True are two labels.
         rare = {repr(k): k for view in self.published.heads.values() for k in view.rare_classes}
         if not rare:
             return None
-        listed = ", ".join(str(label)[:40] for label in list(rare.values())[:5])
+        examples = ", ".join(str(label)[:40] for label in list(rare.values())[:5])
         return (
-            f"{len(rare)} of the labels came a handful of times: {listed}; if they are mistakes, "
+            f"{len(rare)} of the labels came a handful of times: {examples}; if they are mistakes, "
             'a model with "classes" in its spec would have refused them'
         )
 
 
-def _waiting(pending: PendingCounts | None) -> dict[str, Any] | None:
+def _described_pending(pending: PendingCounts | None) -> dict[str, Any] | None:
     """Describe the rows that wait for labels, and since when the oldest waits."""
     if pending is None:
         return None
@@ -196,6 +208,7 @@ def rfc3339(when: datetime) -> str:
 
 
 def _kind_of_rows(form: RowForm) -> str | None:
+    """Return "named", "table" or "arrays"; None before the first row."""
     if form.sparse:
         return "named"
     if form.schema is not None:

@@ -42,15 +42,15 @@ class ModelMemory:
     the measured ones, and those that the next small requests may need (`Learner.ahead_bytes`).
 
     Args:
-        most: the bound, which includes copies of the largest model while that is saved.
+        max_bytes: the bound, which includes copies of the largest model while that is saved.
 
     Attributes:
         n_bytes: of all models.
         forgotten: the bytes of models that were forgotten since this was last set to 0.
     """
 
-    def __init__(self, most: int) -> None:
-        self.most = most
+    def __init__(self, max_bytes: int) -> None:
+        self._max_bytes = max_bytes
         self.n_bytes = self.forgotten = 0
         self._bytes: dict[Model, int] = {}
         self._largest = 0  # at least the bytes of the largest model
@@ -85,11 +85,19 @@ class ModelMemory:
         self._largest = max(self._bytes.values(), default=0)
 
     def _check(self, growth: int, own: int, what: str) -> None:
+        """Raise ModelsFull if a model does not fit.
+
+        Args:
+            growth: the bytes that it is about to take.
+            own: those that it then has in all.
+            what: the beginning of the message.
+        """
         copies = _COPIES * max(self._largest, own)
-        if self.n_bytes + growth + copies > self.most:
+        if self.n_bytes + growth + copies > self._max_bytes:
+            bound = _megabytes(self._max_bytes)
             raise ModelsFull(
                 f"{what}, and the {len(self._bytes)} models take {_megabytes(self.n_bytes)}; with "
-                f"copies of the largest one, while it is saved, at most {_megabytes(self.most)} "
+                f"copies of the largest one, while it is saved, at most {bound} "
                 "may be taken. DELETE models that are not used, make this one with a smaller "
                 "max_size or fewer heads, or give the server more memory "
                 "(WOLFSTREAM_MEMORY_BYTES, or the limit of its container)"

@@ -1,4 +1,7 @@
-"""Answers questions about rows with the published view of a model."""
+"""Answers questions about rows with the published view of a model.
+
+A question is what a request asks about its rows: predictions, and other fields beside them.
+"""
 
 from collections.abc import Sequence
 
@@ -22,16 +25,22 @@ def answer(
 ) -> QuestionAnswer:
     """Return predictions, and the other fields that were asked for. Any thread may call it.
 
+    Args:
+        model: whose name messages have, and which keeps the order of the rows.
+        published: its view.
+        head: that predicts.
+        question: of one request.
+
     Raises InvalidSamples, Invalid, Untrained.
     """
     view, rows = published.heads[head], question.rows
     checked = published.checked(rows)
     head_rows = model.order.marked(past_of(view), published.rows.head_rows(checked))
     _check_taught(model, published, head)
-    answered = _answered(model, published, head, question, head_rows)
+    result = _answered(model, published, head, question, head_rows)
     if notices := notices_of_rows(published.rows.form, rows, checked):
-        answered.more["warnings"] = plain_notices(notices)
-    return answered
+        result.more["warnings"] = plain_notices(notices)
+    return result
 
 
 def is_simple(model: Model, published: ModelView, head: HeadName, question: Question) -> bool:
@@ -85,12 +94,13 @@ def _joined_rows(
 def _answered_each(
     model: Model, published: ModelView, head: HeadName, question: Question, rows: HeadRows
 ) -> list[QuestionAnswer]:
-    """Return the answers to a question about each row by itself."""
+    """Return the answers to a question about each row by itself, as if it came alone."""
     n = len(rows.X)
+    # Whether each row comes just after the last labelled one, so that the last labels help.
     in_turn = model.order.marked_singly(past_of(published.heads[head]), rows)
     if any(in_turn):
-        each = [rows.row(i, in_turn=in_turn[i]) for i in range(n)]
-        return [_answered(model, published, head, question, row) for row in each]
+        single_rows = [rows.row(i, in_turn=in_turn[i]) for i in range(n)]
+        return [_answered(model, published, head, question, row) for row in single_rows]
     answers, decisions, more = _answered(model, published, head, question, rows)
     return [
         QuestionAnswer(

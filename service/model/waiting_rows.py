@@ -71,58 +71,58 @@ def waiting_bytes(record: bytes, rows: int) -> int:
     return len(record) + ROW_BYTES * rows
 
 
-# The queue of ids may have this many more stale places than others before it is rebuilt.
-_MOST_PASSED_OVER = 1024
+# The queue of settled ids may have this many more stale places than others before it is rebuilt.
+_MAX_STALE = 1024
 # How many places of the queue are searched for the ids that were settled last.
-_LAST = 64
+_LAST_SEARCHED = 64
 
 
 class KnownIds:
-    """The ids of rows that wait, and of rows that were labelled or left most recently.
+    """The ids of rows that wait, and the last ids whose rows are settled: labelled or expired.
 
     All are in one dictionary: it outgrows the processor's caches, so that one look-up for each id
     takes most of the time.
 
     Args:
-        most: bound of the number of ids whose rows no longer wait.
-        most_bytes: bound of their bytes.
+        max_settled: bound of the number of settled ids.
+        max_settled_bytes: bound of their bytes.
 
     Attributes:
         waiting: how many rows wait.
-        settled_bytes: the bytes of the other ids.
+        settled_bytes: the bytes of the settled ids.
     """
 
-    def __init__(self, most: int, most_bytes: int) -> None:
-        self._most, self._most_bytes = most, most_bytes
+    def __init__(self, max_settled: int, max_settled_bytes: int) -> None:
+        self._max_settled, self._max_settled_bytes = max_settled, max_settled_bytes
         # id -> the request whose row waits; or the row's label; or why it has none
-        self._known: dict[RowId, WaitingRequest | LabelledRow | Status] = {}
-        # The ids of rows that no longer wait; the first one is forgotten first. An id may have
-        # several places: then its row was settled again, or waits again, and all but the last
-        # place, or all of them, are stale.
+        self._entries: dict[RowId, WaitingRequest | LabelledRow | Status] = {}
+        # The settled ids; the first one is forgotten first. An id may have several places: then it
+        # was settled again, or its row waits again, and all but the last place, or all of them, are
+        # stale.
         self._settled: deque[RowId] = deque()
         # id -> how many of its places in the queue, from the front, are stale
-        self._passed_over: dict[RowId, int] = {}
+        self._stale: dict[RowId, int] = {}
         self.waiting = 0
         self.settled_bytes = 0
 
     def get(self, row_id: RowId) -> WaitingRequest | LabelledRow | Status:
         """Return the request whose row waits under an id, its label, "expired" or "unknown"."""
-        return self._known.get(row_id, "unknown")
+        return self._entries.get(row_id, "unknown")
 
     def are_new(self, ids: Iterable[RowId]) -> bool:
         """Return whether all of these ids are unknown."""
-        return self._known.keys().isdisjoint(ids)
+        return self._entries.keys().isdisjoint(ids)
 
     def wait(self, ids: Sequence[RowId], request: WaitingRequest) -> None:
         """Let rows of a request wait under ids; earlier entries of these ids are replaced."""
         if not self.are_new(ids):
             self._take(ids)
-        self._known.update(dict.fromkeys(ids, request))
+        self._entries.update(dict.fromkeys(ids, request))
         self.waiting += len(ids)
 
     def leave(self, request: WaitingRequest) -> int:
         """Let the rows of a request that still wait expire; return how many did."""
-        entries = self._known
+        entries = self._entries
         ids = [row_id for row_id in request.ids if entries.get(row_id) is request]
         entries.update(dict.fromkeys(ids, "expired"))
         self.waiting -= len(ids)
@@ -135,25 +135,25 @@ class KnownIds:
     ) -> list[tuple[RowId, WaitingRequest]]:
         """Record the labels of rows, or why they have none; return those that waited."""
         waited = self._take(settled)
-        self._known.update(settled)
+        self._entries.update(settled)
         self.settled_bytes += sum(map(_settled_bytes, settled, settled.values()))
         self._add_settled(settled)
         return waited
 
     def settled(self) -> Iterator[tuple[RowId, LabelledRow | None]]:
-        """Yield the ids of rows that no longer wait, and their labels, in the order of settling."""
-        passed_over = self._passed_over.copy()
+        """Yield the settled ids and their labels, None of an expired row, in order of settling."""
+        stale = self._stale.copy()
         for row_id in self._settled:
-            if passed_over and _count_down(passed_over, row_id):
+            if stale and _count_down(stale, row_id):
                 continue
-            entry = self._known[row_id]
+            entry = self._entries[row_id]
             yield row_id, entry if isinstance(entry, LabelledRow) else None
 
     def last_settled(self) -> Iterator[tuple[RowId, LabelledRow | None]]:
-        """Yield the last of what `settled` yields, in reverse order."""
+        """Yield some of the last that `settled` yields, in reverse order."""
         yielded = set[RowId]()
-        for row_id in islice(reversed(self._settled), _LAST):
-            entry = self._known.get(row_id)
+        for row_id in islice(reversed(self._settled), _LAST_SEARCHED):
+            entry = self._entries.get(row_id)
             if (
                 entry is not None
                 and not isinstance(entry, WaitingRequest)
@@ -166,11 +166,11 @@ class KnownIds:
         """Forget the entries of ids; return the rows that waited under them."""
         waited = []
         for row_id in ids:
-            entry = self._known.get(row_id)
+            entry = self._entries.get(row_id)
             if isinstance(entry, WaitingRequest):
                 waited.append((row_id, entry))
             elif entry is not None:
-                self._passed_over[row_id] = self._passed_over.get(row_id, 0) + 1
+                self._stale[row_id] = self._stale.get(row_id, 0) + 1
                 self.settled_bytes -= _settled_bytes(row_id, entry)
         self.waiting -= len(waited)
         return waited
@@ -179,16 +179,20 @@ class KnownIds:
         """Append settled ids to the queue; forget the first ones if there are too many."""
         self._settled.extend(ids)
         self._forget_oldest()
-        n_settled = len(self._known) - self.waiting
-        if len(self._settled) > 2 * n_settled + _MOST_PASSED_OVER:
+        n_settled = len(self._entries) - self.waiting
+        if len(self._settled) > 2 * n_settled + _MAX_STALE:
             self._settled = deque([row_id for row_id, _ in self.settled()])
-            self._passed_over.clear()
+            self._stale.clear()
 
     def _forget_oldest(self) -> None:
-        entries, passed_over = self._known, self._passed_over
-        while len(entries) - self.waiting > self._most or self.settled_bytes > self._most_bytes:
+        """Forget settled ids, the first ones first, until the rest is within the bounds."""
+        entries, stale = self._entries, self._stale
+        while (
+            len(entries) - self.waiting > self._max_settled
+            or self.settled_bytes > self._max_settled_bytes
+        ):
             row_id = self._settled.popleft()
-            if not (passed_over and _count_down(passed_over, row_id)):
+            if not (stale and _count_down(stale, row_id)):
                 self.settled_bytes -= _settled_bytes(row_id, entries.pop(row_id))
 
 
@@ -201,6 +205,7 @@ def _count_down(counts: dict[RowId, int], row_id: RowId) -> bool:
 
 
 def _settled_bytes(row_id: RowId, entry: object = "expired") -> int:
+    """Return the approximate memory of a settled id and its entry."""
     n_bytes = ROW_BYTES + (len(row_id) if isinstance(row_id, str) else 0)
     if isinstance(entry, LabelledRow):
         n_bytes += sum(len(text) for text in entry if isinstance(text, str))

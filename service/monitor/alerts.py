@@ -21,7 +21,8 @@ CREATE TABLE IF NOT EXISTS alerts (
     PRIMARY KEY (model, head, sequence)
 ) WITHOUT ROWID;
 """
-# Alerts stored for each head, at least as many as its state has changes.
+# Alerts stored for each head; at least as many as its state has changes, so that none of these is
+# reported twice.
 _MAX_PER_HEAD = 50
 # Alerts of all models that wait to be posted; beyond that the oldest are dropped.
 _MAX_WAITING = 1_000
@@ -38,8 +39,13 @@ class Alert(NamedTuple):
 
 
 def model_alerts(model: Model) -> list[Alert]:
-    """Return the changes in the states of a model's heads, as alerts."""
+    """Return the changes in the states of a model's heads, as alerts.
+
+    Those from before the snapshot that the model was rolled back to are left out: they were
+    reported when they came, perhaps so long ago that their alerts are no longer stored.
+    """
     epoch, time_text = model.published.epoch, now_as_text()
+    reported = 0 if model.rolled_back is None else model.rolled_back["to"]
     return [
         Alert(
             model.id,
@@ -55,6 +61,7 @@ def model_alerts(model: Model) -> list[Alert]:
         )
         for head, view in model.published.heads.items()
         for change in view.changes
+        if change.sequence > reported
     ]
 
 
@@ -66,7 +73,7 @@ class Alerts:
 
         Args:
             file: for the alerts.
-            posted: whether new alerts will be posted.
+            posted: whether new alerts wait to be posted; otherwise they are only recorded.
         """
         self._file, self._posted = file, posted
 
@@ -101,7 +108,7 @@ class Alerts:
         """Delete the alerts of models that no longer exist, except those that wait.
 
         Args:
-            live: numbers of the models that exist.
+            live: ids of the models that exist.
         """
 
         def forget(db: sqlite3.Connection) -> None:
@@ -112,6 +119,7 @@ class Alerts:
         self._file.use(forget, None)
 
     def _record(self, db: sqlite3.Connection, alerts: list[Alert]) -> list[Alert]:
+        """Insert alerts, and delete what is beyond the bounds; return the new ones."""
         new = []
         for alert in alerts:
             key = alert.model_id, alert.head, alert.sequence
@@ -123,9 +131,10 @@ class Alerts:
             if db.execute(insert, values).rowcount:
                 new.append(alert)
         db.executemany(
-            "DELETE FROM alerts WHERE NOT waiting AND model = ?1 AND head = ?2 AND sequence <= "
-            "(SELECT sequence FROM alerts WHERE model = ?1 AND head = ?2 "
-            "ORDER BY sequence DESC LIMIT 1 OFFSET ?3)",
+            # By time: after a rollback, later alerts have lower sequences.
+            "DELETE FROM alerts WHERE NOT waiting AND model = ?1 AND head = ?2 "
+            "AND (due, sequence) <= (SELECT due, sequence FROM alerts "
+            "WHERE model = ?1 AND head = ?2 ORDER BY due DESC, sequence DESC LIMIT 1 OFFSET ?3)",
             [(alert.model_id, alert.head, _MAX_PER_HEAD) for alert in new],
         )
         if new and self._posted:
@@ -137,6 +146,13 @@ class Alerts:
         return new
 
     def _update(self, alert: Alert, change: str, *values: float) -> None:
+        """Change the row of an alert.
+
+        Args:
+            alert: it.
+            change: assignments of SQL.
+            values: those of its placeholders.
+        """
         query = f"UPDATE alerts SET {change} WHERE model = ? AND head = ? AND sequence = ?"
         key = alert.model_id, alert.head, alert.sequence
         self._file.use(lambda db: db.execute(query, (*values, *key)), None)

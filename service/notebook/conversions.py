@@ -17,9 +17,9 @@ from wolfstream.service.samples.labels import read as read_labels
 from wolfstream.service.spec.kernel import KernelSpec, PolynomialSpec, RbfSpec
 from wolfstream.service.spec.working_set import ClassWeight
 from wolfstream.solver.kernels.functions import Kernel
+from wolfstream.solver.labels import LabelKey, key_of
 from wolfstream.solver.prepare.named_rows import NameTable
 from wolfstream.solver.prepare.schema import settled_numbers
-from wolfstream.solver.stream.labels import LabelKey, key_of
 
 
 class NoCounterpart(WolfstreamError, ValueError):
@@ -86,17 +86,17 @@ def plain_weights(
     weight_of: dict[LabelKey, float] = {}
     label_of = dict(zip(map(key_of, labels), labels, strict=True))
     if isinstance(class_weight, Mapping):
-        weighted = labels_of(np.array(list(class_weight), object))
-        keys = list(map(key_of, weighted))
-        label_of = dict(zip(keys, weighted, strict=True)) | label_of
+        weighted_labels = labels_of(np.array(list(class_weight), object))
+        keys = list(map(key_of, weighted_labels))
+        label_of = dict(zip(keys, weighted_labels, strict=True)) | label_of
         weight_of = dict(zip(keys, map(float, class_weight.values()), strict=True))
     weight_of |= dict(zip(map(key_of, labels), weights, strict=False))
     return [{"label": label_of[key], "weight": w} for key, w in weight_of.items() if w != 1.0]
 
 
-def weights_of(named: Sequence[ClassWeight]) -> dict[Label, float] | None:
-    """Return the parameter `class_weight` for the class weights in a spec."""
-    return {each.label: each.weight for each in named} or None
+def weights_of(class_weights: Sequence[ClassWeight]) -> dict[Label, float] | None:
+    """Return the parameter `class_weight` for the class weights in a spec; None without any."""
+    return {class_weight.label: class_weight.weight for class_weight in class_weights} or None
 
 
 def copy_row_form(estimator: Any, learner: Learner, *, sparse: bool) -> None:

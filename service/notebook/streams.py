@@ -26,7 +26,7 @@ from wolfstream.service.spec.model import ModelSpec, read_spec
 from wolfstream.solver.estimators.stream import temporal_of
 from wolfstream.solver.estimators.stream_classifier import StreamClassifier
 from wolfstream.solver.estimators.stream_regressor import StreamRegressor
-from wolfstream.solver.stream.labels import key_of, text_of
+from wolfstream.solver.labels import key_of, text_of
 from wolfstream.solver.stream.model import StreamModel
 
 _Head = ClassificationHead[Any] | RegressionHead

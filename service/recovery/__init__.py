@@ -1,11 +1,11 @@
-"""A model from its snapshots and its log: files, replay, recovery, and checks before it is used.
+"""What live learning and replay share, and models from files, snapshots and logs.
 
 `absorb` learns a block, live and in replay. `model_recovery` restores a snapshot and replays the
 rest of the log; `model_files` and `uploads` read states from elsewhere. `directory_models`,
 `salvage` and `verification` work on a data directory without a server.
 
 It may import `service.native`, `service.storage`, `service.model`, `service.heads`,
-`service.samples`, `service.spec`, `solver.stream`, `solver.prepare`, `solver.rows`.
+`service.samples`, `service.spec`, `solver.prepare`, `solver.rows`.
 It is imported by `service.cli`, `service.notebook`, `service.web`, `service.web.routes`,
 `service.engine`.
 """

@@ -26,9 +26,9 @@ from wolfstream.service.samples.record import check_whole
 from wolfstream.service.samples.values import LONGEST_NAME
 from wolfstream.service.spec.model import ModelSpec
 from wolfstream.service.storage.snapshot_format import DamagedSnapshot, State, decode_state
+from wolfstream.solver.labels import key_of
 from wolfstream.solver.prepare.named_rows import n_rows
 from wolfstream.solver.prepare.row_form import RowForm
-from wolfstream.solver.stream.labels import key_of
 
 # How messages name what was uploaded.
 _STATE = "the state"

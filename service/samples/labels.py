@@ -10,15 +10,17 @@ from wolfstream.service.errors import refuse_all
 from wolfstream.service.samples.raw_arrays import read_raw_vector
 from wolfstream.service.samples.values import is_unicode, listed, wrong_in
 from wolfstream.solver.arrays import Float64Array
-from wolfstream.solver.stream.labels import LabelKey, key_of
+from wolfstream.solver.labels import LabelKey, key_of
 
 Label: TypeAlias = str | int | bool
 
+# What `samples.tasks.Task` wants to know of the task.
 SCORE = "accuracy"
 BASELINES: Sequence[str] = ("majority", "last_label")
 TYPE: type = list
 PACKED: type = list
 
+# In characters.
 LONGEST_LABEL = 256
 # Not every whole number above this is a 64-bit float.
 _LARGEST_WHOLE = 2**53
@@ -83,7 +85,7 @@ def key(label: Label) -> LabelKey:
 
 
 def are_answers(values: Sequence[Any]) -> bool:
-    """Return whether all values are valid labels."""
+    """Return whether all values are what a model of this task may predict: valid labels."""
     return not any(map(_problem, values))
 
 

@@ -22,7 +22,7 @@ from wolfstream.service.spec.refusals import Refusals, parts_of
 from wolfstream.service.spec.semiparametric import SemiparametricSpec
 from wolfstream.service.spec.task_fields import check_fields, fields_of
 from wolfstream.service.spec.working_set import WorkingSetSpec, check_working_set, with_set_defaults
-from wolfstream.solver.stream.labels import key_of
+from wolfstream.solver.labels import key_of
 
 MODEL_NAME_PATTERN = r"^[A-Za-z0-9][A-Za-z0-9._-]{0,62}$"
 

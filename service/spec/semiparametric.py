@@ -6,6 +6,7 @@ from pydantic import Field, field_validator
 
 from wolfstream.service.spec.kernel import KernelSpec, SpecPart, with_type
 
+# In samples; the time of a refit grows with the square of the window at least.
 LARGEST_WINDOW = 20_000
 DEFAULT_WINDOW = 2000
 _Feature = Annotated[

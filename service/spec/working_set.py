@@ -7,7 +7,7 @@ from pydantic import Field
 from wolfstream.service.spec.heads import DEFAULT_SET, LARGEST_SET, SetAlgorithm, TaskName
 from wolfstream.service.spec.kernel import KernelSpec, PolynomialSpec, SpecPart, contradiction
 from wolfstream.service.spec.task_fields import check_fields
-from wolfstream.solver.stream.labels import LabelKey, key_of
+from wolfstream.solver.labels import LabelKey, key_of
 
 
 class ClassWeight(SpecPart):

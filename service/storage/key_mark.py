@@ -2,8 +2,8 @@
 
 A server whose keys are lost, for example because only some files were restored, would let everybody
 in. So the fact that there were keys is stored apart from them: in the header of the journal's
-database, without which there are no models either; or, for a replica, whose keys are in NATS, in a
-file of its directory.
+database, without which there are no models either. A file of its own says so where there is no
+journal: before the first start, and for a replica, whose keys are in NATS.
 """
 
 import sqlite3
@@ -30,18 +30,24 @@ class KeyMark(Protocol):
 
 
 class JournalKeyMark:
-    """`KeyMark` in the journal of a data directory, which a server may have open."""
+    """`KeyMark` in the journal of a data directory, which a server may have open.
+
+    The first time that it is set, it takes the place of the file with which keys were added before
+    there was a journal.
+    """
 
     def __init__(self, data: Path) -> None:
         self._path = journal_path(data)
+        self._first = FileKeyMark(data)
 
     def is_set(self) -> bool:
         """Return whether there were keys."""
-        return self._run("PRAGMA application_id") == _KEYED
+        return self._run("PRAGMA application_id") == _KEYED or self._first.is_set()
 
     def set(self, keyed: bool) -> None:
         """Record that there are keys, or that there shall be none."""
         self._run(f"PRAGMA application_id = {_KEYED if keyed else 0}")
+        self._first.set(False)
 
     def _run(self, statement: str) -> int:
         try:
@@ -52,8 +58,8 @@ class JournalKeyMark:
             raise _unusable(self._path, str(error)) from None
 
 
-class ReplicaKeyMark:
-    """`KeyMark` in a replica's directory: the file `DIR/keyed`, which exists if there were keys."""
+class FileKeyMark:
+    """`KeyMark` in a directory: the file `DIR/keyed`, which exists if there were keys."""
 
     def __init__(self, data: Path) -> None:
         self._path = data / "keyed"

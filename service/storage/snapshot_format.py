@@ -4,8 +4,8 @@
 
 The archive has the state's arrays and, as the array `plain`, everything else in JSON. A file is
 written under another name, fsynced and renamed, so a file of the right name is complete; the
-checksum reveals later damage. It does not prove who wrote the file: `storage.snapshot_format` reads
-archives from untrusted sources.
+checksum reveals later damage. It does not prove who wrote the file: clients upload some, so an
+archive is read as one that anybody may have made.
 """
 
 import hashlib
@@ -26,16 +26,17 @@ from wolfstream.service.storage.directories import is_plain_file, sync_directory
 
 # The signature of an entry in a zip's directory. Entries are counted before zipfile reads them,
 # because each takes memory before it can be checked.
-_ENTRY = b"PK\x01\x02"
+_ENTRY_SIGNATURE = b"PK\x01\x02"
 _MAX_ENTRIES = 4096
 _SUFFIX = ".npy"
+# Version of an array's header -> its reader. numpy writes others only for names of fields.
 _READ_HEADER = {
     (1, 0): np.lib.format.read_array_header_1_0,
     (2, 0): np.lib.format.read_array_header_2_0,
 }
 # numpy parses headers with Python's own parser, which before CPython 3.11.8 raises SystemError if
 # garbage collection lets another thread into it (github.com/python/cpython/issues/106905).
-_PARSING = threading.Lock()
+_HEADER_LOCK = threading.Lock()
 
 # What zipfile and numpy raise for damaged bytes.
 _DAMAGE_ERRORS = (
@@ -58,7 +59,7 @@ def read_arrays(archive: bytes) -> dict[str, NDArray[Any]]:
     Args:
         archive: the bytes; other bytes may precede them, as zipfile allows.
     """
-    if archive.count(_ENTRY) > _MAX_ENTRIES:
+    if archive.count(_ENTRY_SIGNATURE) > _MAX_ENTRIES:
         raise UnreadableArchive(f"it has more than {_MAX_ENTRIES} arrays")
     try:
         with zipfile.ZipFile(io.BytesIO(archive)) as opened:
@@ -104,7 +105,7 @@ def _array(name: str, content: bytes) -> NDArray[Any]:
     version = np.lib.format.read_magic(file)
     if version not in _READ_HEADER:
         raise UnreadableArchive(f"{name[:80]} has a header of another version")
-    with _PARSING:
+    with _HEADER_LOCK:
         shape, fortran_order, dtype = _READ_HEADER[version](file)
     if dtype.kind not in "biuf" or not dtype.isnative:
         raise UnreadableArchive(f"{name[:80]} is not of numbers as this machine has them")
@@ -115,6 +116,7 @@ def _array(name: str, content: bytes) -> NDArray[Any]:
     return flat.reshape(shape, order="F" if fortran_order else "C").copy(order="A")
 
 
+# Of the format.
 VERSION = 1
 _MAGIC, _VERSION = b"WOLFSN\x00", bytes([VERSION])
 _DIGEST_BYTES = 32
@@ -181,8 +183,7 @@ def read_state(path: Path) -> State:
 def read_content(path: Path) -> bytes:
     """Return the bytes of a file. Raises UnreadableSnapshot."""
     try:
-        if not is_plain_file(path):
-            raise OSError("it is not a file")
+        _check_plain_file(path)
         return path.read_bytes()
     except OSError as error:
         reason = f"cannot be read: {error.strerror or error}"
@@ -195,21 +196,26 @@ def read_plain(path: Path) -> dict[str, Any]:
     Raises DamagedSnapshot.
     """
     try:
-        if not is_plain_file(path):
-            raise OSError("it is not a file")
+        _check_plain_file(path)
         plain: dict[str, Any] = json.loads(read_array(path, "plain").tobytes())
     except (OSError, ValueError, UnreadableArchive) as error:
         raise DamagedSnapshot(path.name, f"cannot be read: {error}") from error
     return plain
 
 
-def decode_state(content: bytes, name: str, most_plain_bytes: int | None = None) -> State:
+def _check_plain_file(path: Path) -> None:
+    """Raise OSError for a directory, or a device, whose reading might not end."""
+    if not is_plain_file(path):
+        raise OSError("it is not a file")
+
+
+def decode_state(content: bytes, name: str, max_plain_bytes: int | None = None) -> State:
     """Return the state in the bytes of a snapshot.
 
     Args:
         content: the bytes.
         name: how messages refer to the snapshot.
-        most_plain_bytes: bound on its plain part, because Python objects take many times the bytes
+        max_plain_bytes: bound on its plain part, because Python objects take many times the bytes
             of their JSON. None for files that this server wrote.
 
     Raises DamagedSnapshot.
@@ -225,8 +231,8 @@ def decode_state(content: bytes, name: str, most_plain_bytes: int | None = None)
     try:
         arrays = read_arrays(content)
         encoded = arrays.pop("plain")
-        if most_plain_bytes is not None and encoded.nbytes > most_plain_bytes:
-            raise UnreadableArchive(f"its plain part has more than {most_plain_bytes} bytes")
+        if max_plain_bytes is not None and encoded.nbytes > max_plain_bytes:
+            raise UnreadableArchive(f"its plain part has more than {max_plain_bytes} bytes")
         plain = json.loads(encoded.tobytes())
     except KeyError:
         raise DamagedSnapshot(name, "cannot be decoded: it has no plain part") from None

@@ -16,6 +16,7 @@ import enum
 import threading
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Collection, Iterator, Sequence
+from concurrent.futures import Future
 from typing import NamedTuple, Protocol
 
 from wolfstream.service.errors import NotLeader, StartupError, StorageFailed
@@ -58,12 +59,14 @@ class Term(ABC):
         log: what the term has read and written; it never has anything of a later term.
         state: see `TermState`.
         began: the offset in the log at which the term began; it increases from term to term.
+        confirmed: when the log was last known to have nothing of a later term, by time.monotonic().
         on_end: called once with the term when it is over, on any thread.
         on_doubt: called with the term each time a commit is in doubt.
     """
 
     def __init__(self, log: LogReader, began: int) -> None:
         self.log, self.began = log, began
+        self.confirmed = float("-inf")
         self.state = TermState.LIVE
         self.on_end: Callable[[Term], None] = _nothing
         self.on_doubt: Callable[[Term], None] = _nothing
@@ -224,6 +227,17 @@ class Term(ABC):
         Called before a response that needed no append, on any thread but the event loop. Raises
         StorageFailed if this cannot be known now.
         """
+
+    def begin_to_confirm(self) -> "Future[None]":
+        """Begin `confirm` on any thread, and return its result."""
+        confirmed = Future[None]()
+        try:
+            self.confirm()
+        except StorageFailed as error:
+            confirmed.set_exception(error)
+        else:
+            confirmed.set_result(None)
+        return confirmed
 
     @abstractmethod
     def roll_back(

@@ -16,7 +16,7 @@ from wolfstream.service.files.labelled import Label
 from wolfstream.service.heads.class_scores import class_scores, kappa
 from wolfstream.solver.arrays import Float64Array
 from wolfstream.solver.calibration.ranking import Ranking, no_ranking, overall_scores, with_rows
-from wolfstream.solver.stream.labels import LabelKey, key_of, text_of
+from wolfstream.solver.labels import LabelKey, key_of, text_of
 
 # A larger confusion matrix would not fit a screen.
 _LARGEST_MATRIX = 20

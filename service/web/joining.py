@@ -21,8 +21,8 @@ from wolfstream.service.cluster.served_views import ServedViews
 from wolfstream.service.engine.facade import Engine
 from wolfstream.service.errors import StartupError
 from wolfstream.service.fleet.api_keys import FleetKeys
+from wolfstream.service.fleet.connecting import Login
 from wolfstream.service.fleet.flushing import warn_of_flushing
-from wolfstream.service.fleet.login import Login
 from wolfstream.service.fleet.opening import Fleet, connect, open_fleet
 from wolfstream.service.fleet.streams import grow_streams
 from wolfstream.service.settings import Settings

@@ -40,7 +40,7 @@ from wolfstream.service.storage.data_directory import (
     running_path,
     side_path,
 )
-from wolfstream.service.storage.key_mark import JournalKeyMark, ReplicaKeyMark, check_keys
+from wolfstream.service.storage.key_mark import FileKeyMark, JournalKeyMark, check_keys
 from wolfstream.service.web.formats.memory import MemoryBudget
 from wolfstream.service.web.http_server import (
     SHUTDOWN_SECONDS,
@@ -153,7 +153,7 @@ async def _serve(
     no_keys: bool,
 ) -> None:
     storage = fleet.storage if fleet else open_storage(settings.data, settings.snapshots)
-    key_mark = ReplicaKeyMark(settings.data) if fleet else JournalKeyMark(settings.data)
+    key_mark = FileKeyMark(settings.data) if fleet else JournalKeyMark(settings.data)
     try:
         check_keys(key_mark, ring.required, no_keys, ring.name)
     except StartupError:

@@ -1,6 +1,9 @@
 """Rows made fit to learn from: running scales, missing values, categories as numbers.
 
-It may import `solver.prepare.kinds`, `solver.rows`.
+`judging` tells what the texts of a column mean: quantities, moments of time, yes and no, words. It
+knows neither tables nor rows nor learners.
+
+It may import `solver.rows`.
 It is imported by `service.notebook`, `service.web.routes`, `service.web.formats`,
 `service.training`, `service.engine`, `service.recovery`, `service.native`, `service.model`,
 `service.heads`, `service.files`, `service.samples`, `solver.estimators`, `solver.stream`,

@@ -15,7 +15,7 @@ from wolfstream.solver.arrays import Float64Array
 from wolfstream.solver.compiled import compiled, larger, smaller
 from wolfstream.solver.prepare.cells import NO_TEXT, Cells, code_of, text_of
 from wolfstream.solver.prepare.columns import LARGEST_CODE
-from wolfstream.solver.prepare.kinds.judging import EMPTY, judge
+from wolfstream.solver.prepare.judging import EMPTY, judge
 from wolfstream.solver.prepare.repeats import codes_of_numbers
 from wolfstream.solver.prepare.schema import RUN, Column, Columns, Schema, in_order
 from wolfstream.solver.prepare.table_rows import TableRows

@@ -10,9 +10,9 @@ import numpy as np
 from wolfstream.solver.arrays import Float64Array
 from wolfstream.solver.prepare.cells import NO_TEXT, text_of
 from wolfstream.solver.prepare.influence import sources_of
-from wolfstream.solver.prepare.kinds.words import codes_of_words, column_key
 from wolfstream.solver.prepare.named_rows import Rows
 from wolfstream.solver.prepare.row_form import RowForm
+from wolfstream.solver.prepare.words import codes_of_words, column_key
 
 
 class CrossedValue(NamedTuple):

@@ -14,7 +14,7 @@ import numpy as np
 
 from wolfstream.solver.arrays import Float64Array
 from wolfstream.solver.prepare.cells import NO_TEXT, Cells, text_of
-from wolfstream.solver.prepare.kinds.judging import (
+from wolfstream.solver.prepare.judging import (
     EMPTY,
     LEAST_CODE,
     NUMBER,
@@ -24,8 +24,8 @@ from wolfstream.solver.prepare.kinds.judging import (
     given_kind,
     judge,
 )
-from wolfstream.solver.prepare.kinds.numerals import amounts, numeral, plain_number
-from wolfstream.solver.prepare.kinds.words import (
+from wolfstream.solver.prepare.numerals import amounts, numeral, plain_number
+from wolfstream.solver.prepare.words import (
     MOST_CODES,
     codes_of_number,
     codes_of_words,

@@ -9,8 +9,7 @@ from wolfstream.solver.arrays import Float64Array
 from wolfstream.solver.prepare.bends import bend_of_column
 from wolfstream.solver.prepare.cells import Cells
 from wolfstream.solver.prepare.columns import Layout, layout_of
-from wolfstream.solver.prepare.kinds.judging import Kind
-from wolfstream.solver.prepare.kinds.words import MOST_CODES
+from wolfstream.solver.prepare.judging import Kind
 from wolfstream.solver.prepare.named_rows import (
     NamedRows,
     Rows,
@@ -35,6 +34,7 @@ from wolfstream.solver.prepare.schema import (
 )
 from wolfstream.solver.prepare.settling import schema_after_first, table_after
 from wolfstream.solver.prepare.table_rows import TableRows, check, encode, encoded_words
+from wolfstream.solver.prepare.words import MOST_CODES
 
 # A missing number becomes the mean of its column; "indicator" adds a column that is 1 then.
 Missing = Literal["mean", "indicator"]

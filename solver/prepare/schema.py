@@ -18,7 +18,7 @@ from numpy.typing import NDArray
 
 from wolfstream.solver.prepare.cells import MOMENT_COLUMNS, Cells
 from wolfstream.solver.prepare.columns import MOST_SLOTS, Layout, own_codes
-from wolfstream.solver.prepare.kinds.judging import (
+from wolfstream.solver.prepare.judging import (
     EMPTY,
     NUMBER,
     Kind,
@@ -26,8 +26,8 @@ from wolfstream.solver.prepare.kinds.judging import (
     like_a_time,
     reading_from_plain,
 )
-from wolfstream.solver.prepare.kinds.words import words_of
 from wolfstream.solver.prepare.nearest_name import nearest_name
+from wolfstream.solver.prepare.words import words_of
 
 SETTLING = 128
 # The most names that are learned, by their words, after a table has settled.

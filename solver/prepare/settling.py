@@ -6,7 +6,8 @@ take the free codes of their columns, and what has no column is learned by its w
 
 Rows of numbers are sparse rows instead of a table if more than half of the names of an early row
 are new while it lacks others, if names are integers, as in sparse formats, or if a row has more
-than MOST_COLUMNS names. In sparse rows new names come at any time, and an absent one is zero.
+than MOST_COLUMNS names. In sparse rows new names come at any time, and an absent one is zero. Where
+unknown names are refused, only the first row can show that rows are sparse.
 """
 
 from collections.abc import Sequence
@@ -17,7 +18,7 @@ from numpy.typing import NDArray
 
 from wolfstream.solver.prepare.cells import NO_TEXT, Cells, texts_in
 from wolfstream.solver.prepare.columns import MOST_SLOTS, own_codes
-from wolfstream.solver.prepare.kinds.judging import Reading, first_order, like_a_time
+from wolfstream.solver.prepare.judging import Reading, first_order, like_a_time
 from wolfstream.solver.prepare.read_cells import read, readings
 from wolfstream.solver.prepare.schema import (
     MOST_LATE,
@@ -158,7 +159,9 @@ def _with_new_names(schema: Schema, given: list[str], row: Cells) -> Columns | N
     known = schema.names
     known_names = frozenset(known)
     new = [name for name in given if name not in known_names]
-    may_be_sparse = not row.whole and not _is_tabular(schema, given, row)
+    # As sparse rows, those of a strict table would never be refused again.
+    settled = bool(known) and schema.names_are == "strict"
+    may_be_sparse = not (settled or row.whole or _is_tabular(schema, given, row))
     if may_be_sparse and not known and _are_indices(given):
         return None
     lacks = not set(known).issubset(given)

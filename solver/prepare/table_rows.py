@@ -20,8 +20,7 @@ from wolfstream.solver.prepare.cells import (
     moment_columns,
     text_of,
 )
-from wolfstream.solver.prepare.kinds.numerals import plain_number
-from wolfstream.solver.prepare.kinds.words import MOST_CODES
+from wolfstream.solver.prepare.numerals import plain_number
 from wolfstream.solver.prepare.read_cells import read, within_texts, words
 from wolfstream.solver.prepare.schema import (
     Column,
@@ -32,6 +31,7 @@ from wolfstream.solver.prepare.schema import (
     late_columns,
     places_of,
 )
+from wolfstream.solver.prepare.words import MOST_CODES
 
 
 class TableRows:

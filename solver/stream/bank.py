@@ -22,13 +22,13 @@ from wolfstream.solver.adaptive.standing import Standing
 from wolfstream.solver.adaptive.target_scale import Units
 from wolfstream.solver.adaptive.view import ClassView, joined, predict_classes
 from wolfstream.solver.arrays import Float64Array
-from wolfstream.solver.prepare.kinds.words import MOST_CODES
+from wolfstream.solver.labels import Label
+from wolfstream.solver.prepare.words import MOST_CODES
 from wolfstream.solver.rows.head_rows import RawRows
 from wolfstream.solver.rows.matrix import Matrix, SparseRows, take_rows
 from wolfstream.solver.rows.sample_weights import Weights, as_numbers, weights_of
 from wolfstream.solver.stream.class_weights import ClassWeight, ClassWeights, WeightedAnswers
 from wolfstream.solver.stream.label_past import LabelPast, PastView
-from wolfstream.solver.stream.labels import Label
 from wolfstream.solver.stream.parameters import Task, Temporal
 from wolfstream.solver.stream.temporal_answers import TemporalAnswers
 from wolfstream.solver.stream.tree_experts import MOST_COLUMNS, TreeExperts, TreesView

@@ -18,7 +18,7 @@ from numpy.typing import NDArray
 
 from wolfstream.solver.adaptive.view import ClassAnswers
 from wolfstream.solver.arrays import Float64Array
-from wolfstream.solver.stream.labels import Label, text_of
+from wolfstream.solver.labels import Label, text_of
 from wolfstream.solver.stream.temporal_answers import TemporalAnswers
 
 # Text of a label -> weight, 1 for others; "balanced": n / (K n_k) for n samples, n_k of class k.

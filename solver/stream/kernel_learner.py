@@ -11,9 +11,9 @@ from numpy.typing import NDArray
 from wolfstream.solver.arrays import Float64Array
 from wolfstream.solver.kernels.bandwidth import AutoGamma, Learner
 from wolfstream.solver.kernels.functions import Kernel
+from wolfstream.solver.labels import Label
 from wolfstream.solver.rows.matrix import Matrix, SparseRows, largest_feature
 from wolfstream.solver.rows.sample_weights import Weights
-from wolfstream.solver.stream.labels import Label
 from wolfstream.solver.stream.paper_learners import SetLearnerView
 from wolfstream.solver.stream.relabelling import RelabellingSet
 from wolfstream.solver.stream.votes import Answer

@@ -18,10 +18,10 @@ from wolfstream.solver.asset.merge import merge as merge_asset
 from wolfstream.solver.asset.merge import sibling_of
 from wolfstream.solver.calibration.classes import ClassCalibration
 from wolfstream.solver.calibration.merge import merge as merge_calibrations
+from wolfstream.solver.labels import Label, key_of
 from wolfstream.solver.prepare.scale import copied, pooled
 from wolfstream.solver.stream.class_head import ClassHead
 from wolfstream.solver.stream.kernel_learner import KernelLearner
-from wolfstream.solver.stream.labels import Label, key_of
 from wolfstream.solver.stream.model import StreamModel
 from wolfstream.solver.working_set.merged_widths import merge_widths
 from wolfstream.solver.working_set.union import renumbered, support_of, unite

@@ -8,6 +8,7 @@ from wolfstream.solver.adaptive.settings import NO_PINS, Pins
 from wolfstream.solver.asset.learner import Asset
 from wolfstream.solver.asset.view import AssetView
 from wolfstream.solver.kernels.functions import Kernel
+from wolfstream.solver.labels import Label
 from wolfstream.solver.prepare.named_rows import NameTable, Rows
 from wolfstream.solver.prepare.row_form import Preparing
 from wolfstream.solver.rows.head_rows import HeadRows
@@ -20,7 +21,6 @@ from wolfstream.solver.stream.class_weights import ClassWeight
 from wolfstream.solver.stream.explanations import Contest, Explanation, explanations
 from wolfstream.solver.stream.kernel_learner import KernelLearner
 from wolfstream.solver.stream.label_order import LabelOrder
-from wolfstream.solver.stream.labels import Label
 from wolfstream.solver.stream.paper_learners import (
     AssetLearnerView,
     SetLearnerView,

@@ -8,7 +8,7 @@ from numpy.typing import NDArray
 
 from wolfstream.solver.adaptive.gradients import Gradient
 from wolfstream.solver.arrays import Float64Array
-from wolfstream.solver.stream.labels import Label, key_of
+from wolfstream.solver.labels import Label, key_of
 from wolfstream.solver.stream.votes import NO_INPUTS, HeadInputs, Vote, Votes
 from wolfstream.solver.working_set.reasons import Pulls
 

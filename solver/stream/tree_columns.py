@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from wolfstream.solver.arrays import Float64Array
-from wolfstream.solver.prepare.kinds.words import columns_of
+from wolfstream.solver.prepare.words import columns_of
 from wolfstream.solver.trees.binning import without_own_bin
 from wolfstream.solver.trees.code_values import (
     MOST_CODES,

@@ -237,7 +237,7 @@ class TreeExperts:
             former, self.running = self.forests, None
             self.forests = self._refits.take(self.samples)
             if former is not None and self.forests is not None:
-                self.mixing.take(former, self.forests)
+                self.mixing.change_units(former, self.forests)
         elif self.running is None and self.samples == self._next:
             shape = min(self.window.size, self.samples), self._work_columns, self.classes
             fit = fit_at(self.samples, *shape, work(), past=self.past_trees)

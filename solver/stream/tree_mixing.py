@@ -100,8 +100,8 @@ class ClassMixing(NamedTuple):
         )
         return MixedAnswers(ClassAnswers(probability.argmax(axis=1), probability), losses)
 
-    def take(self, former: Forests, forests: Forests) -> None:
-        """Do nothing for other forests: probabilities have no unit."""
+    def change_units(self, former: Forests, forests: Forests) -> None:
+        """Do nothing where new forests replace former ones: probabilities have no unit."""
 
     def answer(self, forests: Forests, raw: RawRows, answers: ClassAnswers) -> ClassAnswers:
         """Return the predictions of bank and trees together; answers: of the bank alone."""
@@ -162,8 +162,8 @@ class ValueMixing(NamedTuple):
         t, losses = learn_rows(self.mixture, votes, in_units(forests.units, y), weight)
         return MixedAnswers(unscaled(forests.units, t, votes[:, 0]), losses)
 
-    def take(self, former: Forests, forests: Forests) -> None:
-        """Rescale to the unit of other forests."""
+    def change_units(self, former: Forests, forests: Forests) -> None:
+        """Rescale to the unit of new forests, which replace former ones."""
         rescale(self.mixture, former.units.unit / forests.units.unit)
 
     def answer(self, forests: Forests, raw: RawRows, answers: ValueAnswers) -> ValueAnswers:

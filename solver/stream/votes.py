@@ -11,9 +11,9 @@ from wolfstream.solver.adaptive.view import ClassAnswers
 from wolfstream.solver.arrays import Float64Array
 from wolfstream.solver.calibration.classes import ClassConfidence
 from wolfstream.solver.calibration.values import ValueConfidence
+from wolfstream.solver.labels import Label, key_of
 from wolfstream.solver.rows.head_rows import RawRows
 from wolfstream.solver.stream.class_weights import WeightedAnswers
-from wolfstream.solver.stream.labels import Label, key_of
 from wolfstream.solver.stream.temporal_answers import TemporalAnswers
 from wolfstream.solver.working_set.answers import SetAnswers
 from wolfstream.solver.working_set.predictions import SetPredictions

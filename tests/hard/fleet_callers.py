@@ -145,7 +145,7 @@ class Callers:
         path = f"{url}/v1/models/{model}/predict"
         answer = caller.call("POST", path, _ANSWER_SECONDS, {"x": PROBE})
         if answer.status == 200:
-            self._ledger.read(model, url, answer.told, answer.ended)
+            self._ledger.read(model, url, answer.told, answer.began, answer.ended)
 
     def _save(self, caller: Caller, _: str) -> None:
         if caller.random.random() < 0.7:

@@ -34,8 +34,12 @@ class Parts:
     reach the fleet.
     """
 
+    # Whether NATS servers can be cut off from each other.
+    cabled_servers = False
+
     def __init__(self, folder: Path, n_servers: int, **settings: object) -> None:
-        self.nats = NatsServers(folder / "nats", n_servers, sync=True)
+        cabled = self.cabled_servers
+        self.nats = NatsServers(folder / "nats", n_servers, sync=True, cabled=cabled)
         self.replicas = [
             Replica(folder / f"replica-{number}", self.nats, **settings) for number in range(3)
         ]

@@ -9,15 +9,18 @@ import itertools
 import json
 import re
 import threading
+from bisect import bisect_left
 from collections import defaultdict
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, NamedTuple
 
 from tests.simulation.log_reader import Commit, Log, Row, first_numbers, has_samples, key_of
 
 # Commits before and after a fault that are printed, and requests of its model.
 _BEFORE, _AFTER, _REQUESTS = 6, 6, 12
+# WOLFSTREAM_MAX_LAG_SECONDS, and how late a busy replica notices that it hears nothing.
+_LAG_SECONDS = 10.0 + 2.5
 _TERM = re.compile(r"model led: model=(\S+) sequence=\d+ epoch=([0-9a-f]+(?:\.\d+)?)")
 
 
@@ -50,6 +53,16 @@ class Attempt:
         else:
             what = f"{self.outcome} {self.told.get('detail', '')}"[:100]
         return f"{clock(self.began)}-{clock(self.ended)} {self.url[-5:]} {self.status} {what}"
+
+
+class Read(NamedTuple):
+    """A prediction that was answered. asked: when it was asked for, in seconds since 1970."""
+
+    model: str
+    life: str
+    sequence: int
+    url: str
+    asked: float
 
 
 @dataclass
@@ -85,13 +98,13 @@ class Ledger:
     """What clients have asked and were answered. Its methods may be called on any thread.
 
     contradictions: answers that contradict others. reads: (model, life, sequence) -> the decision,
-    where it was read and when.
+    where it was read and when. read_at: all predictions.
     """
 
     def __init__(self) -> None:
         self.requests, self.contradictions = list[Request](), list[str]()
         self.reads = dict[tuple[str, str, int], tuple[Any, str, float]]()
-        self.n_reads = 0
+        self.read_at = list[Read]()
         self._numbers, self._lock = itertools.count(1), threading.Lock()
 
     @property
@@ -106,7 +119,7 @@ class Ledger:
             "requests of unknown outcome": len(self.requests) - len(acknowledged),
             "samples acknowledged": sum(len(one.samples) for one in acknowledged),
             "attempts without an answer": sum(one.status == 0 for one in attempts),
-            "predictions compared": self.n_reads,
+            "predictions compared": len(self.read_at),
         }
 
     def new_samples(self, n: int) -> list[float]:
@@ -114,11 +127,14 @@ class Ledger:
         with self._lock:
             return [next(self._numbers) / 1024 for _ in range(n)]
 
-    def read(self, model: str, url: str, told: dict[str, Any], at: float) -> None:
-        """Take an answered prediction, which is the same at all replicas to the bit."""
+    def read(self, model: str, url: str, told: dict[str, Any], asked: float, at: float) -> None:
+        """Take an answered prediction, which is the same at all replicas to the bit.
+
+        asked, at: when it was asked for and answered.
+        """
         place = model, life_of(told["epoch"]), int(told["sequence"])
         with self._lock:
-            self.n_reads += 1
+            self.read_at.append(Read(*place[:2], place[2], url, asked))
             decision, where, before = self.reads.setdefault(place, (told["decision"], url, at))
         if decision != told["decision"]:
             self.contradictions.append(
@@ -185,6 +201,7 @@ def check(logs: Mapping[int, Log], names: Mapping[int, str], ledger: Ledger) -> 
             faults += _keys(log)
         faults += places[name].twice()
     faults += _given_twice(ledger.requests)
+    faults += _stale(ledger)
     known = {sample for one in ledger.requests for sample in one.samples}
     for name, of in places.items():
         if strangers := of.found.keys() - known:
@@ -316,6 +333,27 @@ def _given_twice(requests: Sequence[Request]) -> Iterator[Fault]:
             text = f"{request.model_asked}: {last} and before were given twice, also to\n{other}"
             yield Fault(text, None, None, request)
         given.update(dict.fromkeys(places, request))
+
+
+def _stale(ledger: Ledger) -> Iterator[Fault]:
+    """Yield predictions without samples that were acknowledged for longer than they may lag."""
+    # (model, life) -> (when it was acknowledged, sequence), in the order of these times.
+    acknowledged = defaultdict[tuple[str, str], list[tuple[float, int]]](list)
+    for request in ledger.requests:
+        if (told := request.acknowledged) is not None:
+            place = request.model_asked, life_of(told.told["epoch"])
+            acknowledged[place].append((told.ended, int(told.told["sequence"])))
+    for moments in acknowledged.values():
+        moments.sort()
+    for read in ledger.read_at:
+        moments = acknowledged[read.model, read.life]
+        before = bisect_left(moments, (read.asked - _LAG_SECONDS, 0))
+        last = max((sequence for _, sequence in moments[:before]), default=0)
+        if read.sequence < last:
+            yield Fault(
+                f"{read.model}: {read.url} was asked at {clock(read.asked)} and predicted at "
+                f"{read.sequence} in {read.life}; {last} was acknowledged {_LAG_SECONDS} s before"
+            )
 
 
 def _stored(request: Request, places: Mapping[str, _Places]) -> Iterator[Fault]:

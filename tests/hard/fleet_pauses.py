@@ -54,6 +54,8 @@ class CabledParts(Parts):
     the numbers of the one that connects and of the other one.
     """
 
+    cabled_servers = True
+
     def wire(self) -> None:
         """Lay the cables, before anything runs."""
         self.to_nats = [Cable(self.nats.ports) for _ in self.replicas]
@@ -141,6 +143,7 @@ class Pauses:
             "NATS follower of a log killed": (1, lambda: server(signal.SIGKILL, leader=False)),
             "NATS leader of a log stopped": (1, lambda: server(signal.SIGSTOP, leader=True)),
             "NATS follower of a log stopped": (1, lambda: server(signal.SIGSTOP, leader=False)),
+            "NATS servers divided": (2, self._divide_servers),
         }
 
     def happen(self, n: int) -> None:
@@ -160,7 +163,7 @@ class Pauses:
         kinds = {
             "stops": ("leader stopped", "NATS leader of a log stopped", "NATS follower of a log s"),
             "kills": ("leader killed", "NATS leader of a log killed", "NATS follower of a log k"),
-            "partitions": ("replica ",),
+            "partitions": ("replica ", "NATS servers divided"),
         }
         return {
             total: sum(n for kind, n in self.counts.items() if kind.startswith(begin))
@@ -310,6 +313,22 @@ class Pauses:
                 self._parts.nats.kill(server, by=signal.SIGCONT)
             else:
                 self._parts.nats.start_one(server)
+        burst.end(self._parts.addresses)
+
+    def _divide_servers(self) -> None:
+        """Cut two of three servers off from each other.
+
+        Replicas at the one do not hear those at the other, and may all reach the streams.
+        """
+        model = self._random.choice(self._models)
+        one, other = self._random.sample(range(len(self._parts.nats.ports)), 2)
+        burst = self._burst(model).begin(self._parts.addresses[self._leader(model)])
+        self._parts.nats.divide(one, other)
+        try:
+            burst.again(self._parts.addresses)
+            time.sleep(self._random.uniform(5.0, 20.0))
+        finally:
+            self._parts.nats.join()
         burst.end(self._parts.addresses)
 
     def _cluster(self, model: str) -> Any:

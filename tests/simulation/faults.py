@@ -35,6 +35,7 @@ class FaultInjector:
             self._stop_stream,
             self._mute,
             self._deafen,
+            self._set_apart,
             self._stall,
         ]
         some = self._random.sample(kinds, self._random.randint(2, len(kinds)))
@@ -152,6 +153,19 @@ class FaultInjector:
     def _deafen(self) -> None:
         if one := self._some():
             self._add_for_a_while(self._world.wire.deaf, one.name)
+
+    def _set_apart(self) -> None:
+        """Let a replica and the others not hear each other, though all of them reach the stream."""
+        if one := self._some():
+            wire, name = self._world.wire, one.name
+            for names in (wire.mute, wire.deaf):
+                names.add(name)
+
+            def end() -> None:
+                for names in (wire.mute, wire.deaf):
+                    names.discard(name)
+
+            self._later(self._random.choice([20.0, 60.0]), end)
 
     def _add_for_a_while(self, names: set[str], name: str) -> None:
         names.add(name)

@@ -21,6 +21,7 @@ from wolfstream.service.samples.validation import Question, Samples, read_questi
 from wolfstream.service.settings import Settings
 from wolfstream.service.spec.model import ModelSpec
 from wolfstream.service.web.formats.bounds import bounds_of, check_ids, check_rows, check_size
+from wolfstream.service.web.formats.charset import MOST_GROWTH
 from wolfstream.service.web.formats.chunks import ChunkedResponse, byte_chunks, large_response_bytes
 from wolfstream.service.web.formats.content_encoding import decompressor_of
 from wolfstream.service.web.formats.flat_rows import (
@@ -37,6 +38,7 @@ from wolfstream.service.web.formats.wire import (
     OCTETS,
     Format,
     format_of_body,
+    format_of_labels,
     format_of_response,
 )
 
@@ -119,7 +121,7 @@ async def _receive(
     roles: Roles,
 ) -> DecodedBody[T]:
     body_format = format_of_body(_header(request, b"content-type"), labelled, roles)
-    data = await read_body(request, settings.body_bytes, lease)
+    data = await _read_text(request, body_format, settings, lease)
     model = model_of()
 
     def decode() -> tuple[T, tuple[RequestWarning, ...]]:
@@ -153,19 +155,36 @@ def samples_for(spec: ModelSpec, body: Any) -> Samples:
     return read_samples(body, spec.task, prepared=spec.prepare is not None)
 
 
-async def decode_late_labels(
-    body_format: Format, data: bytes, settings: Settings, spec: ModelSpec, lease: Lease
-) -> LateLabels:
-    """Decode labels for ids, for a model with this spec.
-
-    Raises Unreadable, Invalid, InvalidSamples, TooLarge, MemoryFull.
-    """
+async def receive_late_labels(
+    request: Request,
+    settings: Settings,
+    model_of: Callable[[], Model],
+    lease: Lease,
+    roles: Roles,
+) -> DecodedBody[LateLabels]:
+    """Return the labels for ids in a request's body; see `receive_samples`."""
+    body_format = format_of_labels(_header(request, b"content-type"), roles)
+    data = await _read_text(request, body_format, settings, lease)
+    model = model_of()
 
     def decode() -> LateLabels:
         plain = body_format.decode(data, bounds_of(settings))
-        return late_labels_for(spec, plain, settings)
+        return late_labels_for(model.spec, plain, settings)
 
-    return await decode_or_offload(decode, len(data), lease)
+    return DecodedBody(body_format, model, await decode_or_offload(decode, len(data), lease))
+
+
+async def _read_text(
+    request: Request, body_format: Format, settings: Settings, lease: Lease
+) -> bytes:
+    """Return the decompressed body, in UTF-8 if it is text; see `read_body`."""
+    data = await read_body(request, settings.body_bytes, lease)
+    if body_format.utf8 is None:
+        return data
+    if len(data) <= _INLINE_BYTES:
+        return body_format.utf8(data, settings.body_bytes)
+    lease.hold((1 + MOST_GROWTH) * len(data))
+    return await asyncio.to_thread(body_format.utf8, data, settings.body_bytes)
 
 
 def late_labels_for(spec: ModelSpec, body: Any, settings: Settings) -> LateLabels:

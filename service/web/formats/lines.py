@@ -19,6 +19,7 @@ import numpy as np
 from pydantic_core import from_json
 
 from wolfstream.service.errors import Invalid, InvalidSamples, Refusal, SampleError, Unreadable
+from wolfstream.service.files.foreign import GZIP_MARK, LONGEST_MARK, foreign_format
 from wolfstream.service.files.labelled import kind_of, label_reader
 from wolfstream.service.files.roles import NO_ROLES, Roles
 from wolfstream.service.files.separated import CsvText
@@ -107,7 +108,7 @@ def decode_csv(body: bytes, labelled: bool, bounds: Bounds, roles: Roles = NO_RO
 
     Raises Unreadable, InvalidSamples, TooLarge.
     """
-    check_lines(body, b",;\t", bounds)
+    check_lines(body, b",;\t|", bounds)
     try:
         text = CsvText(_Body(body), roles, labelled, texts=True, longest_row=None)
         fields = _read(text, _as_raw_or_lists, labelled)
@@ -116,7 +117,7 @@ def decode_csv(body: bytes, labelled: bool, bounds: Bounds, roles: Roles = NO_RO
         fields.warnings = tuple(map(unnamed_column_warning, text.unnamed[:MAX_WARNINGS]))
         return fields
     except (DataFileError, UnicodeDecodeError) as error:
-        raise _refusal(error) from None
+        raise _refusal(error, body) from None
 
 
 def decode_csv_labels(body: bytes, bounds: Bounds, roles: Roles = NO_ROLES) -> Fields:
@@ -129,7 +130,7 @@ def decode_csv_labels(body: bytes, bounds: Bounds, roles: Roles = NO_ROLES) -> F
 
     Raises Unreadable, InvalidSamples, TooLarge.
     """
-    check_lines(body, b",;\t", bounds)
+    check_lines(body, b",;\t|", bounds)
     roles = Roles(roles.label, roles.id or "id")
     try:
         text = CsvText(_Body(body), roles, texts=True, longest_row=None, features=False)
@@ -138,7 +139,7 @@ def decode_csv_labels(body: bytes, bounds: Bounds, roles: Roles = NO_ROLES) -> F
             pairs.append((record.id, record.label))
             lines.append(text.line)
     except (DataFileError, UnicodeDecodeError) as error:
-        raise _refusal(error) from None
+        raise _refusal(error, body) from None
     label_of = label_reader({kind_of(label) for _, label in pairs})
     ids, labels = [row_id for row_id, _ in pairs], [label_of(label) for _, label in pairs]
     return Fields({"ids": ids, "y": labels}, Origin(lines))
@@ -156,7 +157,7 @@ def decode_svmlight(body: bytes, labelled: bool, bounds: Bounds, roles: Roles = 
         text = SvmlightText(_Body(body), None, sparse=True, labelled=labelled, longest_row=None)
         return _read(text, _as_named, labelled)
     except (DataFileError, UnicodeDecodeError) as error:
-        raise _refusal(error) from None
+        raise _refusal(error, body) from None
 
 
 DECODERS: dict[str, Callable[[bytes, bool, Bounds, Roles], Fields]] = {
@@ -203,8 +204,12 @@ def _as_named(rows: Sequence[Any]) -> Any:
     return [dict(zip(map(str, indices), values, strict=True)) for indices, values in rows]
 
 
-def _refusal(error: DataFileError | UnicodeDecodeError) -> Refusal:
+def _refusal(error: DataFileError | UnicodeDecodeError, body: bytes) -> Refusal:
     if isinstance(error, UnicodeDecodeError):
+        if foreign := foreign_format(body[:LONGEST_MARK]):
+            packed = body.startswith(GZIP_MARK)
+            instead = ", or send Content-Encoding: gzip with it" if packed else ""
+            return Unreadable(f"the body {foreign}{instead}")
         return Unreadable(
             f"the body is not text in UTF-8: {error.reason}; name its charset in a header, as "
             "in Content-Type: text/csv; charset=windows-1252"

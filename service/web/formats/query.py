@@ -13,7 +13,7 @@ from pydantic_core import from_json
 from starlette.requests import HTTPConnection
 
 from wolfstream.service.calls.table import BY_NAME
-from wolfstream.service.errors import Invalid
+from wolfstream.service.errors import Invalid, Unreadable
 from wolfstream.service.files.roles import NO_ROLES, Roles
 from wolfstream.service.samples.validation import (
     Question,
@@ -22,6 +22,7 @@ from wolfstream.service.samples.validation import (
     read_explain,
 )
 from wolfstream.service.spec.refusals import listed
+from wolfstream.service.web.formats.bounds import check_json_names
 from wolfstream.service.web.formats.paths import is_public
 
 _NUMBER = re.compile(r"[0-9]{0,9}\.?[0-9]{1,18}")
@@ -50,11 +51,19 @@ def read_flag(name: str, given: str | None) -> bool:
 
 
 def _object(given: str) -> Any:
-    """Return the value of JSON in a query; None for anything else."""
+    """Return the value of JSON in a query; None for anything else.
+
+    Raises Invalid if an object has the same name twice.
+    """
     try:
-        return from_json(given, allow_inf_nan=False)
+        value = from_json(given, allow_inf_nan=False)
     except ValueError:
         return None
+    try:
+        check_json_names(given.encode(), value)
+    except Unreadable as error:
+        raise Invalid(f"costs: {error}") from None
+    return value
 
 
 def _number(given: str) -> float | int | None:

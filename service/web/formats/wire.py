@@ -109,6 +109,9 @@ class Format(NamedTuple):
     encode: Callable[[Any], bytes]  # returns the whole content, such as a websocket's frame
     chunks: Callable[[Any], Iterator[bytes]]  # yields the result of `encode` in chunks
     end: bytes = b""  # follows the data in an HTTP response
+    # Returns a body in UTF-8, of at most so many bytes, before it is decoded; only for texts, which
+    # may be in other charsets.
+    utf8: Callable[[bytes, int], bytes] | None = None
     # Returns the decompressed size of a body; only for formats that have their own compression and
     # are slow to decode.
     unpacked: Callable[[bytes, Bounds], int] | None = None
@@ -123,6 +126,16 @@ class Format(NamedTuple):
         yield self.end
 
 
+def _other_format(body: bytes) -> str:
+    """Return how to name the format that a body has, which is not JSON; "" if that is unclear."""
+    text = body.lstrip()
+    if text[:1] not in (b"{", b"["):
+        return "; another format is named in a header, as in Content-Type: text/csv"
+    if text[:1] == b"{" and text.partition(b"\n")[2].lstrip()[:1] == b"{":
+        return "; a sample a line is named in a header, Content-Type: application/x-ndjson"
+    return ""
+
+
 def _decode_json(body: bytes, bounds: Bounds) -> Any:
     check_json(body, bounds)
     if not body:
@@ -130,7 +143,7 @@ def _decode_json(body: bytes, bounds: Bounds) -> Any:
     try:
         decoded = sliced_json.decode(body)
     except ValueError as error:
-        raise Unreadable(f"the body is not JSON: {error}") from None
+        raise Unreadable(f"the body is not JSON: {error}{_other_format(body)}") from None
     check_json_names(body, decoded)
     return decoded
 
@@ -216,9 +229,8 @@ def format_of_body(
         raise UnsupportedFormat(f"content type {media_type!r} is not supported; send {known}")
     decode = DECODERS[media_type]
     return JSON._replace(
-        decode=lambda body, bounds: decode(
-            text_in_utf8(body, content_type), labelled, bounds, roles
-        )
+        decode=lambda body, bounds: decode(body, labelled, bounds, roles),
+        utf8=lambda body, max_bytes: text_in_utf8(body, content_type, max_bytes),
     )
 
 
@@ -227,9 +239,8 @@ def format_of_labels(content_type: str | None, roles: Roles = NO_ROLES) -> Forma
     if (content_type or "").partition(";")[0].strip().lower() != "text/csv":
         return format_of_body(content_type)
     return JSON._replace(
-        decode=lambda body, bounds: decode_csv_labels(
-            text_in_utf8(body, content_type), bounds, roles
-        )
+        decode=lambda body, bounds: decode_csv_labels(body, bounds, roles),
+        utf8=lambda body, max_bytes: text_in_utf8(body, content_type, max_bytes),
     )
 
 

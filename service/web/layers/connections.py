@@ -3,7 +3,8 @@
 | event | response |
 |---|---|
 | more than `connections` | some that wait for their clients are closed (`web.layers.room`): 503 |
-| more, and none waits | 503, and the new one is closed; the health paths respond as usual |
+| more, and none waits, from a network with many | 503, and the new one is closed |
+| the same, from one with few, or for the health paths | responds as usual |
 | far more | none: the new connection is closed at once |
 | a request takes longer than `patience_seconds`, and is below `upload_bytes_per_second` | 408 |
 | a TLS handshake takes longer than `patience_seconds` | none: the connection is closed |
@@ -13,6 +14,7 @@
 | no HTTP version, no `Host` header or several, or several values of a single-valued header | 400 |
 | a `Transfer-Encoding` other than `chunked` | 400 |
 | a client reads nothing for `patience_seconds` | none; a websocket is closed with 1008 |
+| a client does not end TLS soon after the server has | none: the connection is closed |
 
 `web.layers.guard` refuses the requests of the second line, because it knows the paths. One task
 checks all connections for slow clients every few seconds, so requests need no timers.
@@ -39,7 +41,14 @@ from wolfstream.service.settings import Settings
 from wolfstream.service.web.formats.memory import RESERVE
 from wolfstream.service.web.layers.listener import Handshake
 from wolfstream.service.web.layers.paced_protocol import PacedProtocol
-from wolfstream.service.web.layers.room import UNREAD_SECONDS, AwaitedStep, ClientWait, make_room
+from wolfstream.service.web.layers.room import (
+    UNREAD_SECONDS,
+    AwaitedStep,
+    ClientWait,
+    is_lingering,
+    is_rare,
+    make_room,
+)
 from wolfstream.service.web.layers.stream_connections import BoundedStream
 
 
@@ -89,8 +98,9 @@ class CoalescingTransport:
             self._head = b""
 
 
-# How many connections beyond the limit get a response: a refusal, or that of a health path.
-_REFUSED_CONNECTIONS = 64
+# How many connections beyond the limit get a response: a refusal, or that of a health path. The
+# first ones of them are answered as usual where they come from networks that have few.
+_REFUSED_CONNECTIONS, _RARE_CONNECTIONS = 64, 32
 # Connections are closed in groups of this fraction of the limit, so that not every new connection
 # has to search for one to close.
 _DROPPED_SHARE = 64
@@ -100,6 +110,8 @@ _MAX_HEADERS = 256
 _NO_HANDSHAKE = (
     "a stream begins with GET, and its request line and headers have at most 8,000 bytes each"
 )
+# How long a client may take to end TLS after the server has.
+_FAREWELL_SECONDS = 1.0
 # These headers may not be repeated: a proxy may have checked the second of two values, while this
 # server would use the first.
 _SINGLE_VALUED = (
@@ -159,6 +171,7 @@ class BoundedProtocol(PacedProtocol):
         self._refusal: Refusal | None = None
         # When writing was last paused, because the client did not read its response; 0 if never.
         self._unread_since = 0.0
+        self.gave_way = False  # whether the connection was cut off to make room
 
     def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]
         """Add the connection, and describe the connections to the layers in the requests' state.
@@ -174,7 +187,7 @@ class BoundedProtocol(PacedProtocol):
         super().connection_made(transport)
         state = {"connections": self.connections, "is_gone": transport.is_closing}
         self.app_state = self.app_state | state
-        if others >= self._max_connections:
+        if others >= self._max_connections and not self._may_exceed(others):
             self.app_state = self.app_state | {"crowded": True}
         if others >= self._max_connections + _REFUSED_CONNECTIONS:
             transport.abort()
@@ -193,16 +206,22 @@ class BoundedProtocol(PacedProtocol):
         elsewhere, most = self._elsewhere(), self._max_connections
         if (others := len(self.connections) + elsewhere) < most:
             return others
-        kinds = BoundedProtocol | BoundedStream | Handshake
-        bounded = [connection for connection in self.connections if isinstance(connection, kinds)]
+        bounded = [other for other in self.connections if isinstance(other, _BOUNDED)]
         # Closed connections are removed from `connections` only in the loop's next pass.
         others = elsewhere + sum(map(_is_in_use, bounded))
         if others >= most:
             others -= make_room(bounded, self.loop.time(), 1 + most // _DROPPED_SHARE)
         return others
 
+    def _may_exceed(self, others: int) -> bool:
+        """Return whether the connection is answered as usual although there are too many."""
+        bounded = [other for other in self.connections if isinstance(other, _BOUNDED)]
+        return others < self._max_connections + _RARE_CONNECTIONS and is_rare(self.client, bounded)
+
     def waiting(self, now: float) -> ClientWait | None:
         """Return what the client has to do next; None if the server does not wait for it."""
+        if is_lingering(self.transport):
+            return None if self.gave_way else ClientWait(AwaitedStep.REQUEST, 0.0)
         closing, unread = self.transport.is_closing(), self.transport.get_write_buffer_size()
         if closing or self.flow.write_paused:
             waits = unread and now - self._unread_since > UNREAD_SECONDS
@@ -215,8 +234,21 @@ class BoundedProtocol(PacedProtocol):
 
     def give_way(self) -> None:
         """Close the connection to make room for another."""
+        self.gave_way = True
         self._end(TooManyConnections("the server needs the connection for others; try again"))
         self.transport.abort()
+
+    def shutdown(self) -> None:
+        """Close the connection once its request is answered; the server stops."""
+        super().shutdown()
+        self.loop.call_later(_FAREWELL_SECONDS, self._end_farewell)
+
+    def _end_farewell(self) -> None:
+        """Cut off a client that does not end TLS; look again as long as there is a request."""
+        if is_lingering(self.transport):
+            self.transport.abort()
+        elif self in self.connections:
+            self.loop.call_later(_FAREWELL_SECONDS, self._end_farewell)
 
     def pause_writing(self) -> None:
         """Record when the client stopped reading."""
@@ -358,12 +390,17 @@ class BoundedProtocol(PacedProtocol):
         self.transport.close()
 
 
+_BOUNDED = BoundedProtocol | BoundedStream | Handshake
+
+
 def _is_in_use(connection: "BoundedProtocol | BoundedStream | Handshake") -> bool:
-    """Return whether a connection is open, or closed but still has bytes to send."""
+    """Return whether a connection is open, or closed but has not ended."""
     if isinstance(connection, Handshake):
         return True
     transport = connection.transport
-    return not transport.is_closing() or transport.get_write_buffer_size() > 0
+    if not transport.is_closing() or transport.get_write_buffer_size() > 0:
+        return True
+    return is_lingering(transport) and not connection.gave_way
 
 
 def _is_memory_error(error: BaseException | None) -> bool:
@@ -388,7 +425,7 @@ def _raw(response: Response) -> bytes:
 
 
 async def watch_connections(state: ServerState, patience_seconds: float) -> None:
-    """End connections whose clients send too slowly or do not read, until cancelled."""
+    """End connections whose clients send too slowly, do not read or do not end, until cancelled."""
     loop = asyncio.get_running_loop()
     # Connection -> (unsent bytes, since when their number has not decreased).
     stalled: dict[Any, tuple[int, float]] = {}
@@ -401,6 +438,11 @@ async def watch_connections(state: ServerState, patience_seconds: float) -> None
                 continue  # asyncio closes late handshakes
             if isinstance(connection, BoundedProtocol | BoundedStream):
                 connection.end_if_late(now)
+            if is_lingering(connection.transport):
+                _, since = stalled[connection] = 0, before.get(connection, (0, now))[1]
+                if now - since > _FAREWELL_SECONDS:
+                    connection.transport.abort()
+                continue
             left = connection.transport.get_write_buffer_size()
             if not left or (left <= _HIGH_WATER_BYTES and not connection.transport.is_closing()):
                 continue  # its writers are not paused

@@ -168,6 +168,8 @@ class Forwarding:
         """Return why no replica answers calls for a model, and perhaps for other models."""
         if others:
             return f"no replica leads model {name!r} and {len(others)} others now; try again"
+        if self._should_lead(name):
+            return self._not_led_yet(name)
         if not self._followed.is_stale(name):
             if self._director.lag_seconds:
                 return f"NATS does not answer; model {name!r} cannot be led now; try again"
@@ -315,6 +317,13 @@ class Forwarding:
             raise NotReady(
                 f"this replica stops, and could not take over model {name!r} before; try again"
             ) from None
+
+    def _should_lead(self, name: str) -> bool:
+        """Return whether this replica should lead a model."""
+        try:
+            return self._director.is_here(self._director.responsible(name))
+        except NotReady:
+            return False
 
     def _not_led_yet(self, name: str) -> str:
         """Return why this replica, which should lead a model, does not answer calls for it yet."""

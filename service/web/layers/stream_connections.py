@@ -21,7 +21,12 @@ from websockets.frames import CloseCode, Frame
 from wolfstream.service.errors import MemoryFull
 from wolfstream.service.settings import Settings
 from wolfstream.service.web.formats.memory import UNCOUNTED_BYTES, MemoryBudget
-from wolfstream.service.web.layers.room import UNREAD_SECONDS, AwaitedStep, ClientWait
+from wolfstream.service.web.layers.room import (
+    UNREAD_SECONDS,
+    AwaitedStep,
+    ClientWait,
+    is_lingering,
+)
 
 # The approximate memory that a fragment takes in addition to its content.
 _FRAGMENT_BYTES = 64
@@ -75,6 +80,7 @@ class BoundedStream(WebSocketsSansIOProtocol):
         self._opened = self.loop.time()
         # When writing was last paused, because the client did not read; 0 if never.
         self._unread_since = 0.0
+        self.gave_way = False  # whether the connection was cut off to make room
 
     def data_received(self, data: bytes) -> None:
         """Parse received bytes in parts."""
@@ -186,6 +192,8 @@ class BoundedStream(WebSocketsSansIOProtocol):
 
     def waiting(self, now: float) -> ClientWait | None:
         """Return what the client has to do next; None if the server does not wait for it."""
+        if is_lingering(self.transport):
+            return None if self.gave_way else ClientWait(AwaitedStep.REQUEST, 0.0)
         if not self.writable.is_set() or self.transport.is_closing():
             unread = self.transport.get_write_buffer_size()
             waits = unread and now - self._unread_since > UNREAD_SECONDS
@@ -194,6 +202,7 @@ class BoundedStream(WebSocketsSansIOProtocol):
 
     def give_way(self) -> None:
         """Close the connection to make room for another."""
+        self.gave_way = True
         if not self.transport.is_closing():
             self.end(CloseCode.TRY_AGAIN_LATER, "the server needs the connection for others")
         self.transport.abort()

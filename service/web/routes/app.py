@@ -24,6 +24,7 @@ from wolfstream.service.web.layers.guard import Guard
 from wolfstream.service.web.layers.leader_proxy import LeaderProxy, StreamProxy
 from wolfstream.service.web.layers.observer import Observer, Requests
 from wolfstream.service.web.layers.origins import Origins
+from wolfstream.service.web.layers.shares import LastingConnections
 from wolfstream.service.web.layers.shortcut import Shortcut
 from wolfstream.service.web.openapi.document import document
 from wolfstream.service.web.routes.endpoints import Endpoints, add_routes
@@ -121,6 +122,8 @@ def create_app(
         view_app = Shortcut(inner, view_endpoints)
         max_bytes = max(settings.body_bytes, settings.state_bytes)
         inner = Forwarding(inner, membership, view_app, problem_response, max_bytes)
+    if leader is None:  # else workers have the clients' connections
+        inner = LastingConnections(inner, settings, problem_response)
     app.layers = _layers(app, inner, engine, settings, ring, requests)
     return app
 
@@ -159,9 +162,8 @@ def create_worker_app(
     limits = httpx.Limits(max_connections=None, max_keepalive_connections=16)
     transport = httpx.AsyncHTTPTransport(uds=leader, limits=limits)
     is_warm = engine.warm.is_set
-    app.layers = LeaderProxy(
-        layers, settings, transport, engine.is_model, is_warm, problem_response
-    )
+    proxy = LeaderProxy(layers, settings, transport, engine.is_model, is_warm, problem_response)
+    app.layers = LastingConnections(proxy, settings, problem_response)
     return app
 
 

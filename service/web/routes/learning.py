@@ -15,8 +15,7 @@ from wolfstream.service.engine.serving import PredictingEngine, ServingEngine
 from wolfstream.service.settings import Settings
 from wolfstream.service.spec.heads import LearningCall
 from wolfstream.service.web.formats.body import (
-    decode_late_labels,
-    read_body,
+    receive_late_labels,
     receive_question,
     receive_samples,
     respond,
@@ -30,7 +29,6 @@ from wolfstream.service.web.formats.revisions import (
     read_max_lag,
     read_min_sequence,
 )
-from wolfstream.service.web.formats.wire import format_of_labels
 from wolfstream.service.web.routes import handlers
 from wolfstream.service.web.routes.endpoints import Endpoints, by_name
 
@@ -81,11 +79,9 @@ def learning_endpoints(
         conditions = read_conditions(request.scope, settings.wait_seconds)
         with memory.lease() as lease:
             roles = read_roles(request.scope["query_string"])
-            body_format = format_of_labels(request.headers.get("content-type"), roles)
-            data = await read_body(request, settings.body_bytes, lease)
-            model = engine.model(name)
-            labels = await decode_late_labels(body_format, data, settings, model.spec, lease)
-            del data
+            model_of = partial(engine.model, name)
+            received = await receive_late_labels(request, settings, model_of, lease, roles)
+            body_format, model, labels, _ = received
             await engine.compiled(model, None)
         grant: Grant = request.scope["state"]["grant"]
         learned = await handlers.label(engine, grant, model, labels, conditions.expected)

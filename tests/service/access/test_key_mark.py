@@ -7,17 +7,19 @@ from pathlib import Path
 
 import httpx
 import pytest
+from click.testing import CliRunner
 
 from tests.service.process import ServerProcess
 from wolfstream.service.access.key_file import KeyFile
 from wolfstream.service.access.keys import add_key
+from wolfstream.service.cli.main import main
 from wolfstream.service.errors import StartupError
 from wolfstream.service.storage.backup import copy_directory
 from wolfstream.service.storage.data_directory import open_storage
 from wolfstream.service.storage.key_mark import (
+    FileKeyMark,
     JournalKeyMark,
     KeyMark,
-    ReplicaKeyMark,
     check_keys,
 )
 
@@ -46,6 +48,21 @@ class TestServer:
             assert "Traceback" not in log
             server.start("--no-keys")
             assert httpx.get(f"{server.url}/v1/models").status_code == 200
+            server.kill()
+            server.start()  # from now on it has none
+            assert httpx.get(f"{server.url}/v1/models").status_code == 200
+
+    @pytest.mark.parametrize("starts", [False, True])
+    def test_does_not_start_without_keys_added_by_the_command(self, tmp_path: Path, starts: bool):
+        data = tmp_path / "data"
+        command = ["keys", "add", "--data", str(data), "--name", "ops", "--scope", "admin"]
+        assert CliRunner().invoke(main, command).exit_code == 0
+        with closing(ServerProcess(data)) as server:
+            if starts:
+                server.start()
+                server.kill()
+            assert "this server had keys" in start_without_keys(server)
+            server.start("--no-keys")
             server.kill()
             server.start()  # from now on it has none
             assert httpx.get(f"{server.url}/v1/models").status_code == 200
@@ -82,7 +99,7 @@ class TestServer:
             assert "leave --no-keys out" in server.log()
 
 
-@pytest.fixture(params=[JournalKeyMark, ReplicaKeyMark])
+@pytest.fixture(params=[JournalKeyMark, FileKeyMark])
 def mark(request: pytest.FixtureRequest, tmp_path: Path) -> KeyMark:
     open_storage(tmp_path).close()
     made: KeyMark = request.param(tmp_path)

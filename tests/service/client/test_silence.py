@@ -14,7 +14,8 @@ import pytest
 
 from tests.service.process import ServerProcess, free_port
 from wolfstream import AsyncClient, Client
-from wolfstream.service.client.errors import Unreachable
+from wolfstream.service.client import first_answer
+from wolfstream.service.client.errors import AnswerLost, ClientError, Unreachable
 from wolfstream.service.client.steps import Backoff, Retry, logger
 
 AT_ONCE = 2.0
@@ -37,6 +38,13 @@ def deaf() -> Iterator[str]:
         yield f"http://127.0.0.1:{port}"
         for one in waiting:
             one.close()
+
+
+@pytest.fixture
+def mute() -> Iterator[str]:
+    """An address that accepts connections and never answers."""
+    with socket.create_server(("127.0.0.1", 0)) as server:
+        yield f"http://127.0.0.1:{server.getsockname()[1]}"
 
 
 def warnings(caplog: pytest.LogCaptureFixture) -> list[logging.LogRecord]:
@@ -87,6 +95,52 @@ class TestFirstContact:
             f"{datetime.fromtimestamp(wall):%H:%M:%S}", "%H:%M:%S"
         )
         assert seconds.seconds in (3, 4)
+
+
+class TestMuteServer:
+    def told(self, caplog: pytest.LogCaptureFixture, began: float) -> str:
+        (warning,) = [each for each in caplog.records if each.name == first_answer.logger.name]
+        assert warning.created - began < AT_ONCE
+        return warning.getMessage()
+
+    def test_is_reported_soon(self, mute: str, caplog: pytest.LogCaptureFixture):
+        began = time.time()
+        with Client(mute, timeout=3.0, retry=0.1) as client, pytest.raises(AnswerLost):
+            client.models()
+        assert f"{mute} has not answered" in self.told(caplog, began)
+
+    def test_is_reported_once_to_calls_of_asyncio(
+        self, mute: str, caplog: pytest.LogCaptureFixture
+    ):
+        async def ask() -> None:
+            async with AsyncClient(mute, timeout=3.0, retry=0.1) as client:
+                await asyncio.gather(client.models(), client.models())
+
+        began = time.time()
+        with pytest.raises(AnswerLost):
+            asyncio.run(ask())
+        assert "waiting until" in self.told(caplog, began)
+
+    def test_is_reported_where_a_stream_is_opened(
+        self, mute: str, caplog: pytest.LogCaptureFixture
+    ):
+        began = time.time()
+        client = Client(mute, timeout=3.0, retry=0.1)
+        with client, pytest.raises(ClientError), client.stream("m"):
+            pass
+        assert "waiting until" in self.told(caplog, began)
+
+
+def test_a_server_that_answers_is_waited_for_in_silence(
+    caplog: pytest.LogCaptureFixture, monkeypatch: pytest.MonkeyPatch
+):
+    monkeypatch.setattr(first_answer, "_SILENT_SECONDS", 0.01)
+    awaited = first_answer.FirstAnswer("http://there", 1.0)
+    with awaited.awaited():
+        pass
+    with awaited.awaited():
+        time.sleep(0.05)
+    assert not caplog.records
 
 
 def test_a_server_that_goes_is_waited_for_with_one_warning(

@@ -36,7 +36,7 @@ class Leader:
 
     writing: "asyncio.Task[None]"
 
-    url, secret, lag_seconds = "http://leader", SECRET, 0.0
+    url, secret, lag_seconds, confirmations = "http://leader", SECRET, 0.0, None
 
     def __init__(self) -> None:
         self.feeds = Feeds()

@@ -2,13 +2,18 @@
 
 import asyncio
 import time
+from typing import Any
 
 import pytest
 
 from wolfstream.service.cluster.calls import Calls
 from wolfstream.service.cluster.channel import FrameKind, LeaderState
 from wolfstream.service.cluster.follower_engine import FollowerEngine
-from wolfstream.service.errors import NotLeader, NotReady, Refusal, UnknownModel
+from wolfstream.service.cluster.versions import Versions
+from wolfstream.service.errors import AnotherState, NotLeader, NotReady, Refusal, UnknownModel
+from wolfstream.service.model.live import Model
+from wolfstream.service.model.published import ModelView
+from wolfstream.service.model.revision import Revision
 from wolfstream.service.settings import Settings
 from wolfstream.service.spec.model import ModelSpec
 
@@ -58,6 +63,75 @@ def test_a_prediction_that_waits_for_its_view(settings: dict[str, str], expected
 
     with pytest.raises(expected):
         asyncio.run(ask())
+
+
+class OneView(Calls):
+    """Calls to a leader that sends one view, and may hand the model over then."""
+
+    def __init__(self, epoch: str, *, hands_over: bool) -> None:
+        self._versions = Versions()
+        view = Model(1, "m", ModelSpec()).published._replace(epoch=epoch, sequence=7)
+        self._versions.record(view)
+        self._hands_over, self._sent = hands_over, False
+
+    async def answer(self, kind: FrameKind, *_: object) -> Any:
+        if kind is FrameKind.REACHED:
+            await asyncio.sleep(0.01)
+            return [None, None, self._versions.latest]
+        if self._sent:
+            await asyncio.sleep(0.001)
+            if not self._hands_over:
+                await asyncio.Event().wait()
+            raise NotLeader("another replica leads the model")
+        self._sent = True
+        return self._versions.newer(None)
+
+
+def seen(awaited: Revision, *, hands_over: bool = False) -> ModelView:
+    """Return the view with which a worker answers a request that awaits a revision."""
+
+    async def ask() -> ModelView:
+        engine = await engine_with_a_model(**FLEET)
+        engine.take([FrameKind.HEARD, time.monotonic()])
+        engine._calls = engine._views._calls = OneView("life.6", hands_over=hands_over)
+        model = engine.model("m")
+        async with asyncio.timeout(30):  # without the compiled code, which may take longer to load
+            await engine._views.subscribe(model)
+            await engine._reach(model, awaited)
+        return model.published
+
+    return asyncio.run(ask())
+
+
+def test_later_term_has_what_an_earlier_one_has_acknowledged():
+    assert seen(Revision("life.5", 7)).sequence == 7
+
+
+def test_another_life_is_refused():
+    with pytest.raises(AnotherState):
+        seen(Revision("other.5", 7))
+
+
+def test_request_for_a_model_that_is_handed_over_goes_to_the_leader():
+    with pytest.raises(NotLeader):
+        seen(Revision("life.6", None), hands_over=True)
+
+
+def test_request_with_a_view_keeps_it_though_the_model_is_handed_over():
+    """An empty one is that of a model that has learned nothing."""
+
+    async def ask() -> None:
+        engine = await engine_with_a_model(**FLEET)
+        engine.take([FrameKind.HEARD, time.monotonic()])
+        engine._calls = engine._views._calls = OneView("life.6", hands_over=True)
+        model = engine.model("m")
+        async with asyncio.timeout(30):
+            await engine._views.subscribe(model)
+            while engine._views.holds(model):  # noqa: ASYNC110
+                await asyncio.sleep(0.001)
+        assert model.published.sequence == 7
+
+    asyncio.run(ask())
 
 
 class TestFleetThatWasNotHeard:

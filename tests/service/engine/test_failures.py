@@ -75,7 +75,9 @@ class TestAfterTheAcknowledgement:
 
     def test_an_answer_that_cannot_be_kept(self, bench: Bench, monkeypatch: pytest.MonkeyPatch):
         with monkeypatch.context() as patch:
-            patch.setattr("wolfstream.service.engine.idempotency.answered", fail(MemoryError()))
+            patch.setattr(
+                "wolfstream.service.storage.entries.KeyedRequest.with_answer", fail(MemoryError())
+            )
             assert bench.ask("k", 0)["sequence"] == 3
         again = bench.ask("k", 0)
         assert problem_of(again)["outcome"] == "durable"

@@ -116,7 +116,7 @@ class TestCsv:
             ("a,y\n1,2.0\n3,1e400\n", 3, "label is 1e400"),
             ('a,y\n1,2\n3,"a"b\n', 3, "not CSV"),
             ('a,y\n1,2\n3,"a\n', 3, "not CSV"),
-            ("y\n1\n", 1, "commas, semicolons or tabs separate columns"),
+            ("y\n1\n", 1, "commas, semicolons, tabs or bars (|) separate columns"),
             ("a,y\n1,2\nNaN,3\n", 3, "train with --algorithm adaptive, which takes missing values"),
             ("a,y\n1,2\n,3\n", 3, "a number is missing; fill it in, or train with --algorithm"),
             ("a,b,y\n1,NA,3\n", 2, "'NA'"),
@@ -204,14 +204,61 @@ class TestCsv:
         with pytest.raises(DataFileError, match="no column 'v'; choose the weight, as weight=NAME"):
             open_data(path, Roles(weight="v"))
 
-    @pytest.mark.parametrize("encoding", ["utf-16", "utf-16-le", "latin-1"])
+    @pytest.mark.parametrize("encoding", ["utf-16-le", "latin-1"])
     def test_another_encoding(self, write: Write, encoding: str):
         path = write("a.csv", "größe,y\n1,0\n".encode(encoding))
         with pytest.raises(DataFileError, match="UTF-8"):
             open_data(path)
-        marked = write("b.csv", "\ufeffa,y\n1,0\n".encode("utf-16-le"))
-        with pytest.raises(DataFileError, match="is text in UTF-16; save it as UTF-8"):
-            open_data(marked)
+
+    @pytest.mark.parametrize(
+        ("encoding", "charset"),
+        [("utf-16", None), ("utf-16-le", "UTF-16LE"), ("cp1252", "windows-1252"), ("utf-8", None)],
+    )
+    @pytest.mark.parametrize(
+        ("name", "text"),
+        [
+            ("a.csv", "größe;y\n1;0\n"),
+            ("a.tsv", "größe\ty\r\n1\t0\r\n"),
+            ("a.ndjson", '{"größe": 1, "y": 0}\n'),
+            ("a.json", '[\n {"größe": 1,\n  "y": 0}]\n'),
+        ],
+    )
+    def test_text_in_another_charset_is_read(
+        self, write: Write, name: str, text: str, encoding: str, charset: str | None
+    ):
+        data = open_data(write(name, text.encode(encoding)), charset=charset)
+        assert data.names == ("größe",)
+        assert everything(data) == ([[1]], [0])
+
+    def test_a_charset_that_is_not_known(self, write: Write):
+        with pytest.raises(DataFileError, match="'ebcdic' is not known; use one of utf-8"):
+            open_data(write("a.csv", "a,y\n1,2\n"), charset="ebcdic")
+
+    @pytest.mark.parametrize(
+        ("text", "names"),
+        [
+            ("a|y\n1,5|2\n", ("a",)),
+            ("temp, C;b;y\n1;2;3\n", ("temp, C", "b")),
+            ("a;b,c,y\n1,2,3\n", ("a;b", "c")),
+            ("a|b,c,y\n1,2,3\n1,2\n", ("a|b", "c")),
+        ],
+    )
+    def test_the_separator_divides_all_rows_alike(
+        self, write: Write, text: str, names: tuple[str, ...]
+    ):
+        path = write("a.csv", text)
+        if text.endswith("1,2\n"):
+            with pytest.raises(DataFileError, match="line 3: has 2 columns, the first line has 3"):
+                open_data(path, texts=True)
+        else:
+            assert open_data(path, texts=True).names == names
+
+    def test_empty_rows_of_a_spreadsheet_are_skipped(self, write: Write):
+        path = write("a.csv", "a,b,y\n1,2,u\n,,\n3,,v\n ,,\n")
+        (batch,) = open_data(path, texts=True).batches(9)
+        assert (batch.X, batch.labels) == ([[1, 2], [3, None]], ["u", "v"])
+        (rows,) = open_data(path, Roles(label="y"), labelled=False, texts=True).batches(9)
+        assert len(rows.X) == 4  # each row is predicted
 
     @pytest.mark.parametrize("content", ["", "\n\n", "a,y\n"])
     def test_nothing_in_it(self, write: Write, content: str):
@@ -566,7 +613,14 @@ class TestParts:
 
 @pytest.mark.parametrize(
     ("content", "detail"),
-    [(b"\xff\xfe1,2", "is text in UTF-16"), (b"\x00\x01\x02\xff", "neither text")],
+    [
+        (b"\xff\xfe1,2", "is not text in UTF-8"),
+        (b"\x00\x01\x02\xff", "is not text in UTF-8: .* --charset windows-1252"),
+        (b"\x1f\x8b\x08\x00", "is compressed: unpack it first, as with gunzip"),
+        (b"\xd0\xcf\x11\xe0\xa1\xb1\x1a\xe1", "is a spreadsheet .* save it as CSV"),
+        (b"SQLite format 3\x00", "is a database of SQLite"),
+        (b"\x80\x04\x95\x0a", "is a pickle"),
+    ],
 )
 def test_not_text(write: Write, content: bytes, detail: str):
     with pytest.raises(DataFileError, match=detail):

@@ -24,8 +24,8 @@ if MISSING:
 
 from wolfstream.service.errors import StartupError
 from wolfstream.service.fleet import streams
+from wolfstream.service.fleet.connecting import NOBODY, Login
 from wolfstream.service.fleet.connection import NatsConnection
-from wolfstream.service.fleet.login import NOBODY, Login
 from wolfstream.service.fleet.opening import connect, keys_at, open_fleet
 from wolfstream.service.settings import Settings
 from wolfstream.service.web.joining import nats_login

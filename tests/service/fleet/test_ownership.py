@@ -42,7 +42,7 @@ from tests.service.fleet.test_log import Pair, Replica, be_patient, told
 from tests.service.fleet.trio import wait_for
 from tests.service.fleet.writers import Server
 from wolfstream.service.engine import commits
-from wolfstream.service.fleet import jetstream_catalogue, jetstream_term, key_archive
+from wolfstream.service.fleet import jetstream_catalogue, jetstream_log, jetstream_term
 from wolfstream.service.fleet.bucket_watch import create_entry
 from wolfstream.service.fleet.connection import NatsTimeout
 from wolfstream.service.fleet.streams import STATES
@@ -309,7 +309,7 @@ class TestPurge:
         learn(leader, model, 1)
         leader.terms[model].write_answers([keyed(model, 1, b"first answer")])
         checkpoint(leader, model, 1)
-        monkeypatch.setattr(key_archive, "_RETRY_SECONDS", 0.0)
+        monkeypatch.setattr(jetstream_log, "RETRY_SECONDS", 0.0)
         leader.fated, leader.fate = "wolfstream.states", [fate]
         with pytest.raises(StorageFailed):
             leader.terms[model].drop(1)

@@ -11,8 +11,7 @@ from nats.js.kv import KeyValue
 
 from wolfstream.service.fleet import jetstream_snapshots, jetstream_term, planned_commits
 from wolfstream.service.fleet.commit_messages import Fragment, LogRow
-from wolfstream.service.fleet.jetstream_log import JetStreamLog
-from wolfstream.service.fleet.key_archive import KeyArchive
+from wolfstream.service.fleet.jetstream_log import JetStreamLog, KeyArchive
 from wolfstream.service.fleet.log_index import Purge
 from wolfstream.service.fleet.subject_messages import SubjectMessages
 from wolfstream.service.storage import interfaces

@@ -30,7 +30,6 @@ from wolfstream.service.fleet import (
     jetstream_log,
     jetstream_snapshots,
     jetstream_term,
-    key_archive,
     log_index,
     planned_commits,
     subject_messages,
@@ -70,7 +69,6 @@ def patch_time(
     seconds = random.choice(patience)
     for module in (jetstream_log, jetstream_term, jetstream_journal):
         patch.setattr(module, "RETRY_SECONDS", seconds)
-    patch.setattr(key_archive, "_RETRY_SECONDS", seconds)
     patch.setattr(log_index, "_COMMITS_OF_SEGMENT", random.choice((1, 2, 5)))
 
 

@@ -23,7 +23,7 @@ from wolfstream.service.samples.validation import Samples
 from wolfstream.service.spec.model import read_spec
 from wolfstream.service.storage.snapshot_format import State
 from wolfstream.solver.calibration.ranking import no_ranking, overall_scores, with_rows
-from wolfstream.solver.stream.labels import text_of
+from wolfstream.solver.labels import text_of
 
 QUICK: dict[str, Any] = {"working_set": None, "asset": None}
 
@@ -179,6 +179,14 @@ class TestLabelWarnings:
             "slug": "similar-labels",
             "column": None,
             "message": "`Yes`, `yes` and `Yes ` are 3 classes: did you mean one?",
+        }
+
+    def test_of_a_label_that_may_be_a_missing_one_name_it(self):
+        (warning,) = learned(Samples(np.zeros((9, 1)), ["a", "b", "NA"] * 3), 9).model.warnings()
+        assert warning == {
+            "slug": "missing-labels",
+            "column": None,
+            "message": "`NA` is a class: if it means that a label is missing, leave such rows out",
         }
 
     @pytest.mark.parametrize(

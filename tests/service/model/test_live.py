@@ -25,9 +25,9 @@ from wolfstream.service.spec.heads import HeadName
 from wolfstream.service.storage.snapshot_files import SnapshotFiles
 from wolfstream.service.storage.snapshot_format import State
 from wolfstream.service.web.formats.wire import JSON, MSGPACK
+from wolfstream.solver.labels import key_of
 from wolfstream.solver.prepare.named_rows import named_rows
 from wolfstream.solver.prepare.row_form import RowForm
-from wolfstream.solver.stream.labels import key_of
 
 HEADS: tuple[HeadName, ...] = ("working_set", "asset")
 LIMITS = Limits(classes=100, features=1000)

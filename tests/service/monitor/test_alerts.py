@@ -6,15 +6,21 @@ import time
 from collections.abc import Callable
 from contextlib import closing
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import httpx
 
+from tests.service.monitor.conftest import SideFiles
 from tests.service.monitor.test_webhook import receiving
 from tests.service.process import ServerProcess
 from tests.service.specs import PAPERS
 from tests.service.streams import two_classes
 from tests.service.web.test_events import events_of, looks_often
+from wolfstream.service.heads.changes import Change
+from wolfstream.service.model.live import Model
+from wolfstream.service.monitor.alerts import Alerts, model_alerts
+from wolfstream.service.spec.model import ModelSpec
 from wolfstream.service.storage.data_directory import side_path
 
 SECRET = "a secret of enough characters"
@@ -118,6 +124,24 @@ def test_a_rollback_forgets_changes_and_finds_later_ones(tmp_path: Path):
         assert changes_of(server.url) == []
     finally:
         server.close()
+
+
+def test_changes_from_before_a_rollback_are_reported_once(tmp_path: Path, side_file: SideFiles):
+    """More changes than are stored, then a rollback over most of them; a head lists its last 20."""
+    alerts, model = Alerts(side_file(tmp_path), posted=False), Model(1, "m", ModelSpec())
+
+    def reported(*sequences: int) -> list[int]:
+        changes = tuple(Change(sequence, 0.1, 0.9, 64) for sequence in sequences[-20:])
+        heads = {"adaptive": SimpleNamespace(changes=changes)}
+        model.published = model.published._replace(heads=heads)  # type: ignore[arg-type]
+        return [alert.sequence for alert in alerts.record(model_alerts(model))]
+
+    for end in range(1, 81):
+        assert reported(*range(1, end + 1)) == [end]
+    model.rolled_back = {"to": 25, "at": 80, "time": ""}
+    assert reported(*range(1, 26)) == []
+    assert reported(*range(1, 26), 28) == [28]
+    assert reported(*range(1, 26), 28, 30) == [30]
 
 
 def test_a_webhook_needs_a_secret(tmp_path: Path):

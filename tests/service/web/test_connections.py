@@ -31,6 +31,8 @@ from wolfstream.service.web.http_server import client_config
 from wolfstream.service.web.layers.paced_protocol import Beginnings
 
 MOST, PATIENCE, SOON = 4, 1.0, 20.0
+# Addresses whose streams take all connections: one address gets three quarters.
+SOURCES = ["127.0.0.1"] * 3 + ["127.0.0.2"]
 ROWS = ",".join(["[1]"] * 100_000)
 UPGRADE = (
     b"GET /v1/models/m/stream HTTP/1.1\r\nHost: localhost\r\nUpgrade: websocket\r\n"
@@ -176,8 +178,8 @@ class TestHowMany:
         """As many connections as there may be, each in use."""
         url = server.url.replace("http", "ws", 1) + "/v1/models/m/stream"
         with ExitStack() as stack:
-            for _ in range(MOST):
-                stack.enter_context(connect(url)).recv(SOON)
+            for source in SOURCES:
+                stack.enter_context(connect(url, source_address=(source, 0))).recv(SOON)
             yield server
 
     def test_one_more_is_told_to_come_back(self, full: ServerProcess):
@@ -201,7 +203,8 @@ class TestHowMany:
     def test_those_who_are_in_go_on(self, server: ServerProcess):
         url = server.url.replace("http", "ws", 1) + "/v1/models/m/stream"
         with ExitStack() as stack:
-            streams = [stack.enter_context(connect(url)) for _ in range(MOST)]
+            opening = [connect(url, source_address=(source, 0)) for source in SOURCES]
+            streams = [stack.enter_context(stream) for stream in opening]
             assert httpx.get(f"{server.url}/v1/models").status_code == 503
             for stream in streams:
                 stream.recv(SOON)

@@ -73,7 +73,14 @@ def test_costs_that_cannot_be_are_refused(client: Client, name: str, costs: Any,
 
 
 @pytest.mark.usefixtures("client")
-@pytest.mark.parametrize("given", ["NaN", "{", '{"fraud":{"ok":Infinity}}', '{"fraud":{"ok":NaN}}'])
+@pytest.mark.parametrize(
+    "given",
+    [
+        *("NaN", "{", '{"fraud":{"ok":Infinity}}', '{"fraud":{"ok":NaN}}'),
+        '{"fraud":{"ok":1},"fraud":{"ok":2}}',
+        '{"fraud":{"ok":1,"ok":2}}',
+    ],
+)
 def test_a_query_without_costs_is_refused(name: str, server: ServerProcess, given: str):
     url = f"{server.url}/v1/models/{name}/predict"
     response = httpx.post(url, params={"costs": given}, json={"x": [[0.0, 0.0]]})

@@ -94,7 +94,7 @@ class TestSamples:
     @pytest.mark.parametrize("media_type", BODIES)
     def test_a_name_that_no_column_has(self, media_type: str):
         error = refused(media_type, BODIES[media_type](ROWS), roles=Roles("outcome"))
-        assert "no column 'outcome'; choose the label" in error.detail
+        assert "no column 'outcome'; choose the label (did you mean 'Outcome'?)" in error.detail
         assert "amount, shop, Outcome, order, w" in error.detail
 
     @pytest.mark.parametrize("media_type", BODIES)

@@ -6,6 +6,7 @@ import json
 import math
 import tempfile
 from collections.abc import Callable
+from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
@@ -19,10 +20,11 @@ from hypothesis import strategies as st
 from tests.service.decoding import BOUNDS
 from tests.service.specs import PAPERS
 from tests.service.streams import curve, few_words, part, plain_rows, three_classes, two_classes
-from wolfstream.service.errors import InvalidSamples, Refusal, Unreadable
+from wolfstream.service.errors import InvalidSamples, Refusal, TooLarge, Unreadable
 from wolfstream.service.files.labelled import open_data
 from wolfstream.service.files.roles import Roles
 from wolfstream.service.samples.validation import Samples, read_rows, read_samples
+from wolfstream.service.web.formats.charset import _CODECS, MOST_GROWTH, text_in_utf8
 from wolfstream.service.web.formats.lines import DECODERS
 from wolfstream.service.web.formats.wire import SAMPLE_MEDIA_TYPES, format_of_body
 from wolfstream.solver.prepare.cells import Cells
@@ -392,6 +394,21 @@ class TestOverHttp:
             (NDJSON, b"", 422, "is empty"),
             (NDJSON, b"\n\n", 422, "is empty"),
             (CSV, b"1,\xff", 400, "UTF-8"),
+            (
+                CSV,
+                b"PK\x03\x04\x14\xff\xff",
+                400,
+                "is a spreadsheet or another archive: save it as CSV",
+            ),
+            (CSV, b"\x1f\x8b\x08\xff\xff", 400, "or send Content-Encoding: gzip"),
+            (CSV, b'a,y\n"1,2\n', 422, "a quotation mark opens a field that nothing ends"),
+            ("application/json", b"a,y\n1,2\n", 400, "as in Content-Type: text/csv"),
+            (
+                "application/json",
+                b'{"a": 1, "y": 2}\n{"a": 2, "y": 1}',
+                400,
+                "application/x-ndjson",
+            ),
             (CSV, b"", 422, "is empty"),
             (CSV, b"a,y\n", 422, "is empty"),
             (CSV, b"1,2,a\n", 422, "there is no header"),
@@ -441,6 +458,13 @@ def test_a_byte_order_mark_is_no_part_of_a_body(media_type: str) -> None:
     assert decoded(media_type, b"\xef\xbb\xbf" + body) == decoded(media_type, body)
 
 
+def in_utf8(content_type: str, content: bytes) -> Any:
+    """What is read of a body in the charset of its content type."""
+    read = format_of_body(content_type, True)
+    assert read.utf8 is not None
+    return read.decode(read.utf8(content, 1 << 20), BOUNDS)
+
+
 @pytest.mark.parametrize(
     ("encoding", "charset"),
     [
@@ -456,7 +480,7 @@ def test_a_byte_order_mark_is_no_part_of_a_body(media_type: str) -> None:
 @pytest.mark.parametrize("media_type", [NDJSON, CSV])
 def test_text_in_another_charset_is_read(media_type: str, encoding: str, charset: str) -> None:
     text = "Betrag;y\n5 €;groß\n" if media_type == CSV else '{"Betrag": "5 €", "y": "groß"}\n'
-    read = format_of_body(f"{media_type}{charset}", True).decode(text.encode(encoding), BOUNDS)
+    read = in_utf8(f"{media_type}{charset}", text.encode(encoding))
     assert read == decoded(media_type, text.encode())
 
 
@@ -470,7 +494,26 @@ def test_text_in_another_charset_is_read(media_type: str, encoding: str, charset
 )
 def test_text_in_no_known_charset_is_refused(charset: str, body: bytes, detail: str) -> None:
     with pytest.raises(Unreadable, match=detail):
-        format_of_body(f"{CSV}{charset}", True).decode(body, BOUNDS)
+        in_utf8(f"{CSV}{charset}", body)
+
+
+@pytest.mark.parametrize("encoding", ["gb18030", "utf-16", "shift_jis", "windows-1252"])
+def test_text_is_converted_in_parts_to_so_many_bytes(encoding: str) -> None:
+    text = "y\n" + "ä€" * 200_000 if encoding == "windows-1252" else "y\n" + "a漢字" * 150_000
+    body, content_type = text.encode(encoding), f"{CSV}; charset={encoding}"
+    n_bytes = len(text.encode())
+    assert text_in_utf8(body, content_type, n_bytes) == text.encode()
+    with pytest.raises(TooLarge, match="in UTF-8 a body may have at most"):
+        text_in_utf8(body, content_type, n_bytes - 1)
+
+
+def test_no_charset_grows_more_than_is_counted() -> None:
+    every = bytes(range(256))
+    for codec in set(_CODECS.values()):
+        for first in range(256):
+            for body in (bytes([first]), *(bytes([first, second]) for second in every)):
+                with suppress(UnicodeError):
+                    assert len(body.decode(codec).encode()) <= MOST_GROWTH * len(body)
 
 
 @pytest.mark.parametrize(

@@ -1,5 +1,6 @@
 """TLS handshakes that do not end: they count as connections, and give way; over real sockets."""
 
+import os
 import signal
 import socket
 import ssl
@@ -138,11 +139,56 @@ class TestPatience:
         assert "Traceback" not in impatient.log()
 
 
+class TestFarewell:
+    """Clients that get their response, and never answer the end of TLS."""
+
+    BYE = b"GET /livez HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\n\r\n"
+
+    def test_keeps_nobody_out(self, server: TlsServer):
+        with ExitStack() as stack:
+            ended = [self.answered(server, self.BYE, stack) for _ in range(FLOOD)]
+            check_answers(server)
+            assert FLOOD > MOST + REFUSED
+            assert sum(map(is_still_open, ended)) <= MOST
+
+    def test_is_not_waited_for_after_a_while(self, pair: Pair, tmp_path: Path):
+        with closing(TlsServer(tmp_path / "data", pair, patience_seconds=1)) as running:
+            running.start()
+            with ExitStack() as stack:
+                ended = self.answered(running, self.BYE, stack)
+                deadline = time.monotonic() + SOON / 4
+                while is_still_open(ended):
+                    assert time.monotonic() < deadline
+                    time.sleep(0.05)
+
+    def test_does_not_hold_up_a_stop(self, pair: Pair, tmp_path: Path):
+        with closing(TlsServer(tmp_path / "data", pair)) as running:
+            running.start()
+            with ExitStack() as stack:
+                for content in (self.BYE, LIVEZ):
+                    self.answered(running, content, stack)
+                running.send_signal(signal.SIGTERM)
+                assert running.exit_code() == 0
+            assert "timeout graceful shutdown exceeded" not in running.log()
+
+    def answered(self, server: TlsServer, content: bytes, stack: ExitStack) -> ssl.SSLSocket:
+        """Return a connection on which a request was answered."""
+        raw = stack.enter_context(opened(server, "127.0.0.2"))
+        wrapped = server.context.wrap_socket(raw, server_hostname="127.0.0.1")
+        connection = stack.enter_context(wrapped)
+        connection.sendall(content)
+        assert b"HTTP/1.1 200" in connection.recv(1 << 16)
+        return connection
+
+
 def is_still_open(connection: socket.socket) -> bool:
-    """Whether a connection is open; what came is read."""
+    """Whether a connection is open; what came is read, but no end of TLS is answered."""
     connection.setblocking(False)
     try:
-        return connection.recv(1 << 16) != b""
+        with socket.socket(fileno=os.dup(connection.fileno())) as raw:
+            while raw.recv(1 << 16):
+                pass
+            return False
     except BlockingIOError:
         return True
     except ConnectionError:

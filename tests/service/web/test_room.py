@@ -10,6 +10,7 @@ from unittest.mock import Mock
 
 import httpx
 import pytest
+from websockets.exceptions import InvalidStatus
 from websockets.sync.client import connect
 
 from tests.service.process import ServerProcess
@@ -19,10 +20,17 @@ from tests.service.web.test_connections import all_that_comes, one_answer, told
 from wolfstream.service.web.layers.room import AwaitedStep, ClientWait, make_room
 
 MOST, SOON = 40, 20.0
+# How many of them the streams of one address may take.
+SHARE = 30
 # Beyond those that are refused with a response, too.
 FLOOD = MOST + 64 + 20
 GET = b"GET /v1/models HTTP/1.1\r\nHost: localhost\r\n"
+EVENTS = b"GET /v1/models/m/events HTTP/1.1\r\nHost: localhost\r\n\r\n"
 LIVEZ = b"GET /livez HTTP/1.1\r\nHost: localhost\r\n\r\n"
+WAITING = (
+    b"POST /v1/models/m/predict?min_sequence=99 HTTP/1.1\r\nHost: localhost\r\n"
+    b'Content-Length: 11\r\n\r\n{"x":[[1]]}'
+)
 UPGRADE = b"GET /v1/models/m/stream HTTP/1.1\r\nHost: localhost\r\nUpgrade: websocket\r\n"
 HALVES = {
     "nothing": b"",
@@ -145,6 +153,83 @@ class TestAFlood:
             flood(server, GET, stack)
             stream.send(json.dumps({"id": 1, "op": "predict", "x": [[1]]}))
             assert "prediction" in json.loads(stream.recv(SOON))
+
+
+class TestConnectionsThatLast:
+    def streams(self, server: ServerProcess, stack: ExitStack, source: str) -> int:
+        """Open as many streams from an address as the server allows; return their number."""
+        url = server.url.replace("http", "ws", 1) + "/v1/models/m/stream"
+        for opened_before in range(FLOOD):
+            try:
+                stream = stack.enter_context(connect(url, source_address=(source, 0)))
+            except InvalidStatus as error:
+                refused = error.response
+            else:
+                stream.recv(SOON)
+                continue
+            assert refused.status_code == 503
+            assert refused.headers["Retry-After"] == "1"
+            assert b"streams" in refused.body
+            return opened_before
+        raise AssertionError("the server refuses none")
+
+    def events(self, server: ServerProcess, stack: ExitStack, source: str) -> int:
+        """Listen to as many event streams as the server allows; return their number."""
+        for opened_before in range(FLOOD):
+            connection = stack.enter_context(opened(server, source))
+            connection.sendall(EVENTS)
+            head = connection.recv(1 << 12)
+            if b"HTTP/1.1 503" in head:
+                return opened_before
+            assert b"HTTP/1.1 200" in head
+        raise AssertionError("the server refuses none")
+
+    @pytest.mark.parametrize("kind", ["streams", "events"])
+    def test_of_one_address_leave_room_for_calls(self, server: ServerProcess, kind: str):
+        with ExitStack() as stack:
+            assert getattr(self, kind)(server, stack, "127.0.0.2") == SHARE
+            for source in ("127.0.0.1", "127.0.0.2", "127.0.0.3"):
+                with opened(server, source) as connection:
+                    connection.sendall(GET + b"\r\n")
+                    assert b"HTTP/1.1 200" in one_answer(connection)
+            assert self.streams(server, stack, "127.0.0.3") > 0
+
+    def test_of_both_kinds_count_together(self, server: ServerProcess):
+        with ExitStack() as stack:
+            assert self.streams(server, stack, "127.0.0.2") == SHARE
+            assert self.events(server, stack, "127.0.0.2") == 0
+
+    def test_of_many_addresses_leave_room_for_another(self, server: ServerProcess):
+        with ExitStack() as stack:
+            n_open = [self.streams(server, stack, f"127.0.0.{k}") for k in range(2, 6)]
+            assert sum(n_open) == MOST
+            with opened(server) as connection:
+                connection.sendall(GET + b"\r\n")
+                assert b"HTTP/1.1 200" in one_answer(connection)
+            with opened(server, "127.0.0.2") as connection:
+                connection.sendall(GET + b"\r\n")
+                assert told(all_that_comes(connection)) == (b"503", "too-many-connections")
+
+    def test_are_counted_until_they_end(self, server: ServerProcess):
+        for _ in range(2):
+            with ExitStack() as stack:
+                assert self.streams(server, stack, "127.0.0.2") == SHARE
+            deadline = time.monotonic() + SOON
+            while "wolfstream_streams 0" not in httpx.get(f"{server.url}/metrics").text:
+                assert time.monotonic() < deadline
+
+    def test_calls_that_wait_keep_no_other_address_out(self, server: ServerProcess):
+        with ExitStack() as stack:
+            for _ in range(MOST):
+                connection = stack.enter_context(opened(server, "127.0.0.2"))
+                connection.sendall(WAITING)
+                time.sleep(0.02)  # until the request has arrived, the connection gives way
+            with opened(server, "127.0.0.2") as connection:
+                connection.sendall(GET + b"\r\n")
+                assert told(all_that_comes(connection)) == (b"503", "too-many-connections")
+            with opened(server) as connection:
+                connection.sendall(GET + b"\r\n")
+                assert b"HTTP/1.1 200" in one_answer(connection)
 
 
 def test_the_oldest_is_told_why(server: ServerProcess):

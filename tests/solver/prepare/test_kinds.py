@@ -13,20 +13,20 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from wolfstream.solver.prepare.cells import cells_of_rows
-from wolfstream.solver.prepare.kinds.judging import Reading, given_kind, judge, reading_from_plain
-from wolfstream.solver.prepare.kinds.numerals import amounts, numeral, plain_number
-from wolfstream.solver.prepare.kinds.times import moment
-from wolfstream.solver.prepare.kinds.words import (
+from wolfstream.solver.prepare.judging import Reading, given_kind, judge, reading_from_plain
+from wolfstream.solver.prepare.numerals import amounts, numeral, plain_number
+from wolfstream.solver.prepare.read_cells import read, readings, within_texts
+from wolfstream.solver.prepare.row_form import Preparing, RowForm
+from wolfstream.solver.prepare.schema import SETTLING
+from wolfstream.solver.prepare.settling import MOST_WITHIN_IN_ALL
+from wolfstream.solver.prepare.times import moment
+from wolfstream.solver.prepare.words import (
     MOST_CHARACTERS,
     MOST_CODES,
     codes_of_words,
     column_key,
     columns_of,
 )
-from wolfstream.solver.prepare.read_cells import read, readings, within_texts
-from wolfstream.solver.prepare.row_form import Preparing, RowForm
-from wolfstream.solver.prepare.schema import SETTLING
-from wolfstream.solver.prepare.settling import MOST_WITHIN_IN_ALL
 
 KEY = column_key("note")
 
@@ -52,6 +52,20 @@ class ReadAs(NamedTuple):
         ("1.234,5", 1234.5),
         ("€ 1\u00a0234,50", 1234.5),
         ("1e3 m", 1000.0),
+        ("1.234,56-", -1234.56),
+        ("12.50- EUR", -12.5),
+        ("£41k - £58k", 49_500.0),
+        ("$50,000 to $99,999", 74_999.5),
+        ("10%-20%", 15.0),
+        ("10 kg – 20 kg", 15.0),
+        ("$100-$200", 150.0),
+        ("404 Tsd. €", 404_000.0),
+        ("1.4 million", 1.4e6),
+        ("2.5° N", 2.5),
+        ("2.5°S", -2.5),
+        ("40°30'36\"W", -40.51),
+        ("45° 30′", 45.5),
+        ("37.5°C", 37.5),
     ],
 )
 def test_a_number_in_a_text_is_read(text: str, value: float):
@@ -61,7 +75,19 @@ def test_a_number_in_a_text_is_read(text: str, value: float):
 
 
 @pytest.mark.parametrize(
-    "text", ["", "-", "747_380_1127", "user 12", "12:30", "1.2.3", "300.0HP 3.7L", "9" * 400, "$"]
+    "text",
+    [
+        "",
+        "-",
+        "747_380_1127",
+        "user 12",
+        "12:30",
+        "1.2.3",
+        "300.0HP 3.7L",
+        "9" * 400,
+        "$",
+        "5 kg - 3 m",
+    ],
 )
 def test_a_text_that_is_not_one_quantity_is_none(text: str):
     assert numeral(text) is None
@@ -102,6 +128,17 @@ def test_numbers_before_units_are_read(text: str, expected: dict[str, float]):
         ("2025-03", datetime(2025, 3, 1, tzinfo=UTC)),
         ("03/2025", datetime(2025, 3, 1, tzinfo=UTC)),
         ("Mar 2025", datetime(2025, 3, 1, tzinfo=UTC)),
+        ("3. März 2025", datetime(2025, 3, 3, tzinfo=UTC)),
+        ("Mo., 03. Mrz 2025 04:12", datetime(2025, 3, 3, 4, 12, tzinfo=UTC)),
+        ("03-Dez-24", datetime(2024, 12, 3, tzinfo=UTC)),
+        ("1er août 2025", datetime(2025, 8, 1, tzinfo=UTC)),
+        ("mercredi 3 déc. 2025", datetime(2025, 12, 3, tzinfo=UTC)),
+        ("miércoles, 3 de septiembre de 2025", datetime(2025, 9, 3, tzinfo=UTC)),
+        ("03-ene-2025", datetime(2025, 1, 3, tzinfo=UTC)),
+        ("3 de março de 2025", datetime(2025, 3, 3, tzinfo=UTC)),
+        ("1º gennaio 2025", datetime(2025, 1, 1, tzinfo=UTC)),
+        ("3 mrt 2025", datetime(2025, 3, 3, tzinfo=UTC)),
+        ("Oktober 2025", datetime(2025, 10, 1, tzinfo=UTC)),
     ],
 )
 def test_a_time_is_read_in_common_forms(text: str, expected: datetime):
@@ -111,7 +148,11 @@ def test_a_time_is_read_in_common_forms(text: str, expected: datetime):
 
 
 @pytest.mark.parametrize(
-    "text", ["soon", "2025-02-30", "2025-13-01", "2025-03-01 25:00", "1.2.3", "1998-99"]
+    "text",
+    [
+        *("soon", "2025-02-30", "2025-13-01", "2025-03-01 25:00", "1.2.3", "1998-99"),
+        *("3 jui 2025", "3 ma 2025", "room 3 marble 2025", "4 Decks 2025", "30. Februar 2025"),
+    ],
 )
 def test_a_time_that_is_none_is_not_read(text: str):
     assert moment(text) is None
@@ -200,6 +241,16 @@ def test_large_numbers_are_times_where_the_name_says_so():
         (["14:29", "3:05"], [52140.0, 11100.0]),
         (["2:29 PM", "12:01 AM"], [52140.0, 60.0]),
         (["3:45", "1:02:03"], [225.0, 3723.0]),
+        (["5.52 bar", "4100 mbar", "3 bar"], [5.52, 4.1, 3.0]),
+        (["7.50 kW", "522 W", "1 kW"], [7.5, 0.522, 1.0]),
+        (["10.136,91 H", "78,50 S", "12,00 S"], [10136.91, -78.5, -12.0]),
+        (["1,200.50 CR", "30.00 DR", "5.00 DR"], [1200.5, -30.0, -5.0]),
+        (["52.5 N", "33.9 S", "1.3 S"], [52.5, -33.9, -1.3]),
+        (["1 person", "2 persons", "6 or more persons"], [1.0, 2.0, 6.0]),
+        (["3 years", "6+ years", "over 8 years"], [3.0, 6.0, 8.0]),
+        (["0.7 mg/l", "<0.5 mg/l", "≥ 3 mg/l"], [0.7, 0.5, 3.0]),
+        (["$10,000 - $19,999", "$20,000 or more", "Less than $10,000"], [14_999.5, 2e4, 1e4]),
+        (["30 min", "20 S", "10 min"], [30.0, 20.0 / 60.0, 10.0]),
     ],
 )
 def test_units_of_one_measure_and_durations_are_one_number(texts: list[str], values: list[float]):
@@ -288,6 +339,17 @@ def test_words_and_units_of_many_columns_are_few_columns_together():
     readings = [column.reading for column in form.schema.columns]
     assert 40 <= sum(len(reading.words) for reading in readings) <= MOST_WITHIN_IN_ALL
     assert 40 <= sum(len(reading.units) for reading in readings) <= MOST_WITHIN_IN_ALL
+
+
+def test_items_of_lists_are_columns():
+    draw = Random(0)
+    chosen = ["TV", "Radio", "Social media", "Podcast", "Friends"]
+    lists = [", ".join(c for c in chosen if draw.random() < 0.5) or "TV" for _ in range(SETTLING)]
+    judged = judge("channels", list[float | str | None](lists))
+    assert judged.kind == "category"
+    assert set(judged.words) == {"tv", "radio", "social", "podcast", "friends"}
+    places = [f"{draw.choice('ABCD')}, {draw.choice(['UK', 'FR', 'DE'])}" for _ in range(SETTLING)]
+    assert judge("places", list[float | str | None](places)).words == ()
 
 
 def test_units_that_recur_in_texts_are_columns():

@@ -150,6 +150,20 @@ def test_rows_with_texts_or_holes_are_never_sparse(other):
     assert after({"a": 1}, other).names == ("a", "b", "c", "d")
 
 
+@pytest.mark.parametrize(
+    "other",
+    [
+        {f"unknown {k}": k for k in range(30)},
+        {"a": 1, "b": 2, **{f"unknown {k}": k for k in range(MOST_COLUMNS)}},
+    ],
+    ids=["in place of the known", "beside them, too many"],
+)
+def test_strict_table_refuses_a_row_of_new_names(other):
+    with pytest.raises(Misfit):
+        schema_after_first(Schema(names_are="strict"), cells_of_rows([{"a": 1, "b": 2}, other]))
+    assert schema_after_first(Schema(), cells_of_rows([{"a": 1, "b": 2}, other])) is None
+
+
 def test_a_strict_table_with_a_header_never_gets_another_column():
     first = cells_of_numbers(("a", "b"), np.ones((1, 2)))
     schema = schema_after_first(Schema(names_are="strict"), first)

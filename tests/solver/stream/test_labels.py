@@ -4,7 +4,7 @@ from typing import Any
 
 import pytest
 
-from wolfstream.solver.stream.labels import key_of
+from wolfstream.solver.labels import key_of
 
 
 @pytest.mark.parametrize(

@@ -20,16 +20,17 @@ from collections import Counter
 from collections.abc import Iterable, Sequence
 from typing import Any, Literal, NamedTuple, get_args
 
-from wolfstream.solver.prepare.kinds.measures import (
+from wolfstream.solver.prepare.measures import (
     duration,
     factor_between,
     has_three_parts,
     is_bytes,
     is_composed,
+    positive,
 )
-from wolfstream.solver.prepare.kinds.numerals import Numeral, amounts, numeral, plain_number
-from wolfstream.solver.prepare.kinds.times import epoch, moment
-from wolfstream.solver.prepare.kinds.words import words_of
+from wolfstream.solver.prepare.numerals import Numeral, amounts, numeral, plain_number
+from wolfstream.solver.prepare.times import epoch, moment
+from wolfstream.solver.prepare.words import words_of
 
 Kind = Literal[
     "number", "number in text", "boolean", "time", "category", "text", "identifier", "empty"
@@ -60,6 +61,8 @@ _LEAST_IDENTIFIERS = 100
 # Whole numbers of identifiers have 13 to 16 digits, all as many, as those of articles and cards.
 # Shorter ones may be amounts, such as bytes of memory, and all larger floats are whole numbers.
 LEAST_CODE, _LIMIT_OF_CODES = 1e12, 2.0**53
+# What separates the items of a list in a cell.
+_ITEMS = re.compile(r"[,;|]")
 _UNIQUE_CODE = re.compile(r"[{(]?[\w.:-]*\d[\w.:-]*[})]?", re.ASCII)
 _LONGEST_CATEGORY = 256
 # Units of columns of durations, by what the first part of 4:05 is.
@@ -311,6 +314,7 @@ def _as_number(texts: Sequence[str], numbers: Sequence[float]) -> Reading | None
     commas = commas and not any(_has_point(text) for text in texts)
     # The most frequent unit; numbers without one ("#") have it, too.
     unit = max((unit for unit in units if unit != "#"), key=units.__getitem__, default="#")
+    unit = positive(unit, units)
     alike = {each for each in units if each == "#" or factor_between(each, unit) is not None}
     read = sum(units[each] for each in alike) + len(numbers)
     count = len(texts) + len(numbers)
@@ -333,22 +337,34 @@ def _has_point(text: str) -> bool:
 def _judge_texts(texts: Sequence[str], numbers: Sequence[float]) -> Reading:
     count = len(texts) + len(numbers)
     different = len(set(texts))
-    words = sum(len(words_of(text)) for text in texts) / len(texts)
+    mean_words = sum(len(words_of(text)) for text in texts) / len(texts)
     spaced = sum(" " in text for text in texts)
     if 2 * len(numbers) > count:
         return Reading("number", f"{len(numbers)} of {count} values are numbers")
     if count >= _LEAST_IDENTIFIERS and different == count and _are_unique_codes(texts):
         return Reading("identifier", f"all of the first {count} values are different codes")
     long = max(map(len, texts)) > _LONGEST_CATEGORY
-    if long or (words >= _WORDS and different >= _DIFFERENT * count):
-        why = f"{words:.0f} words in a value, {_share(different, count)}"
+    if long or (mean_words >= _WORDS and different >= _DIFFERENT * count):
+        why = f"{mean_words:.0f} words in a value, {_share(different, count)}"
         return Reading(
             "text", why, wordy=True, words=_frequent_words(texts), units=_frequent_units(texts)
         )
     if count >= _LEAST_IDENTIFIERS and different == count and not spaced:
         return Reading("identifier", f"all of the first {count} values are different single words")
     wordy, units = _share_words(set(texts)), _frequent_units(texts)
-    return Reading("category", _share(different, count), wordy=wordy, units=units)
+    words = _frequent_words(texts) if _are_lists(set(texts)) else ()
+    return Reading("category", _share(different, count), wordy=wordy, words=words, units=units)
+
+
+def _are_lists(different: set[str]) -> bool:
+    """Return whether values are lists of a few items, as answers are that choose several."""
+    lists = [
+        [item.strip().casefold() for item in _ITEMS.split(text)]
+        for text in different
+        if len(text) <= _LONGEST_CATEGORY
+    ]
+    several = sum(len(items) > 1 for items in lists)
+    return 2 * several >= len(different) >= 2 * len({item for items in lists for item in items})
 
 
 def _are_unique_codes(texts: Sequence[str]) -> bool:

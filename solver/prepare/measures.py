@@ -2,11 +2,13 @@
 
     factor_between("#mb", "#gb")  0.001      duration("6h 18m 43s")  22723.0
     factor_between("#day", "#days")  1.0     duration("05:38:32")    20312.0
+    factor_between("#dr", "#cr")  -1.0       factor_between("#S", "#H")  -1.0  (Soll and Haben)
 
 Units are written as in `numerals.Numeral`. "m" is a metre beside "km", and a minute beside "h".
 """
 
 import re
+from collections.abc import Collection
 from functools import lru_cache
 
 # No duration is written longer.
@@ -30,13 +32,26 @@ _MEASURES = (
     _SECONDS,
     _BYTES,
     {"mg": 1e-3, "g": 1.0, "kg": 1e3, "oz": 28.349523125, "lb": 453.59237, "lbs": 453.59237},
-    {"mm": 1e-3, "cm": 1e-2, "m": 1.0, "km": 1e3},
+    {
+        **{"mm": 1e-3, "cm": 1e-2, "m": 1.0, "km": 1e3, "yd": 0.9144},
+        **dict.fromkeys(("in", "inch", "inches"), 0.0254),
+        **dict.fromkeys(("ft", "foot", "feet"), 0.3048),
+        **dict.fromkeys(("mi", "mile", "miles"), 1609.344),
+    },
+    {"m/s": 3.6, **dict.fromkeys(("km/h", "kmh", "kph"), 1.0), "mph": 1.609344, "kn": 1.852},
+    {"pa": 1.0, "hpa": 1e2, "mbar": 1e2, "kpa": 1e3, "bar": 1e5, "psi": 6894.757},
+    {"w": 1.0, "kw": 1e3, "gw": 1e9},
+    {"mv": 1e-3, "v": 1.0, "kv": 1e3},
+    {"µa": 1e-6, "μa": 1e-6, "ma": 1e-3, "a": 1.0},
+    {"j": 1.0, "kj": 1e3},
     {"ml": 1e-3, "cl": 1e-2, "l": 1.0},
     {"hz": 1.0, "khz": 1e3, "mhz": 1e6, "ghz": 1e9},
     {"bps": 1.0, "kbps": 1e3, "mbps": 1e6, "gbps": 1e9},
     {"wh": 1.0, "kwh": 1e3, "mwh": 1e6, "gwh": 1e9},
 )
 _LEAST_PLURAL = 3
+# Units of debts, of the south and of the west, and the units whose numbers they are less than 0 of.
+_OPPOSITES = {"#dr": ("#cr",), "#S": ("#H", "#n"), "#s": ("#n",), "#w": ("#e",)}
 _CLOCK = re.compile(
     r"(?:(?P<days>\d{1,6})\s*d(?:ays?)?,?\s+)?(?P<first>\d{1,4}):(?P<second>\d{2})"
     r"(?::(?P<third>\d{2}(?:[.,]\d{1,9})?))?\s*(?P<half>[AaPp]\.?[Mm]\.?)?"
@@ -52,14 +67,21 @@ def is_bytes(unit: str) -> bool:
     return unit[1:] in _BYTES
 
 
+def positive(unit: str, units: Collection[str]) -> str:
+    """Return the unit among some whose numbers are above 0 where those of `unit` are below it."""
+    return next((each for each in _OPPOSITES.get(unit, ()) if each in units), unit)
+
+
 @lru_cache(1024)
 def factor_between(unit: str, other: str) -> float | None:
     """Return how many of another unit a unit is; None if they do not measure the same."""
     if unit == other:
         return 1.0
+    if other in _OPPOSITES.get(unit, ()) or unit in _OPPOSITES.get(other, ()):
+        return -1.0
     if unit[:1] != "#" or other[:1] != "#":
         return None
-    unit, other = unit[1:].strip(), other[1:].strip()
+    unit, other = unit[1:].strip().casefold(), other[1:].strip().casefold()
     for factors in _MEASURES:
         if unit in factors and other in factors:
             return factors[unit] / factors[other]

@@ -3,7 +3,10 @@
     2025-03-01T04:12:00Z   2025-03-01 04:12:00.5+01:00   20250301   2025/3/1
     03/01/2025 4:12 PM     1.3.2025    1-Mar-25          March 1, 2025    Sat, 01 Mar 2025 04:12 GMT
     01/Mar/2025:04:12:00 +0100   2025-03   03/2025   Mar 2025   Sat Mar 1 04:12:00 UTC 2025
+    3. März 2025     1er mars 2025     3 de marzo de 2025     03-Dez-24
 
+Months have the names of English, German, French, Spanish, Portuguese, Italian and Dutch, in full or
+as far as no other month begins so.
 Years are those of the Gregorian calendar, 0 to 9999; two digits are 1970 to 2069. Without a zone it
 is UTC, so what a column says does not depend on where a server stands. Whether the day or the month
 comes first in 03/01/2025 is for the column to say (`judging`).
@@ -12,6 +15,7 @@ comes first in 03/01/2025 is for the column to say (`judging`).
 import re
 from functools import lru_cache
 from typing import NamedTuple
+from unicodedata import combining, normalize
 
 # No moment is written longer.
 LONGEST = 48
@@ -25,14 +29,29 @@ _ZONES = {"Z": 0, "UTC": 0, "GMT": 0, "WET": 0, "BST": 1, "WEST": 1, "CET": 1, "
 _ZONES |= {"EEST": 3, "MSK": 3, "JST": 9, "EST": -5, "EDT": -4, "CDT": -5, "MST": -7, "MDT": -6}
 _ZONES |= {"PST": -8, "PDT": -7}
 
-_MONTHS = ["jan", "feb", "mar", "apr", "may", "jun", "jul", "aug", "sep", "oct", "nov", "dec"]
-_MONTH = r"(?P<month>[A-Za-z]{3,9})\.?"
+# The names of each month, without accents; an abbreviation of one that is no beginning of it.
+_MONTHS = (
+    "january januar janvier enero janeiro gennaio januari",
+    "february februar fevrier febrero fevereiro febbraio februari",
+    "march maerz marz mars marzo marco maart mrz mrt",
+    "april avril abril aprile",
+    "may mai mayo maio maggio mei",
+    "june juni juin junio junho giugno",
+    "july juli juillet julio julho luglio",
+    "august aout agosto augustus",
+    "september septembre septiembre setembro settembre",
+    "october oktober octobre octubre outubro ottobre",
+    "november novembre noviembre novembro",
+    "december dezember decembre diciembre dezembro dicembre",
+)
+_MONTH = r"(?P<month>[^\W\d_]{3,10})\.?"
 _CLOCK = (
     r"(?:(?:[T\s,]+|:)(?P<hour>\d{1,2})(?::(?P<minute>\d{2}))(?::(?P<second>\d{2})(?:[.,](?P<part>\d{1,9}))?)?"
     r"\s*(?P<half>[AaPp]\.?[Mm]\.?)?)?"
     r"\s*(?P<zone>z|" + "|".join(_ZONES) + r"|[+-]\d{2}:?\d{2}|[+-]\d{2})?"
 )
-_DAYNAME = r"(?:[A-Za-z]{3,9},?\s+)?"
+_DAYNAME = r"(?:[^\W\d_]{2,10}\.?,?\s+)?"
+_ORDINAL = "(?:st|nd|rd|th|er|[.º°])?"
 _FORMS = tuple(
     (order, re.compile(pattern if "hour" in pattern else pattern + _CLOCK))
     for order, pattern in (
@@ -41,9 +60,10 @@ _FORMS = tuple(
         ("?", r"(?P<a>\d{1,2})(?P<gap>[-/.])(?P<b>\d{1,2})(?P=gap)(?P<year>\d{4}|\d{2})"),
         (
             "named",
-            rf"{_DAYNAME}(?P<a>\d{{1,2}})(?:st|nd|rd|th)?[-/\s]+{_MONTH}[-/,\s]+(?P<year>\d{{4}}|\d{{2}})",
+            rf"{_DAYNAME}(?P<a>\d{{1,2}}){_ORDINAL}[-/\s]+(?:de\s+)?{_MONTH}[-/,\s]+(?:de\s+)?"
+            r"(?P<year>\d{4}|\d{2})",
         ),
-        ("named", rf"{_DAYNAME}{_MONTH}\s+(?P<a>\d{{1,2}})(?:st|nd|rd|th)?,?\s+(?P<year>\d{{4}})"),
+        ("named", rf"{_DAYNAME}{_MONTH}\s+(?P<a>\d{{1,2}}){_ORDINAL},?\s+(?P<year>\d{{4}})"),
         ("named", rf"{_DAYNAME}{_MONTH}\s+(?P<a>\d{{1,2}}){_CLOCK}\s+(?P<year>\d{{4}})"),
         # Months without a day, which are their first.
         ("ymd", r"(?P<year>(?:19|20)\d{2})[-/](?P<a>0[1-9]|1[0-2])"),
@@ -95,10 +115,8 @@ def _read_date(order: str, match: "re.Match[str]") -> WrittenMoment | None:
     if len(digits) == 2:
         year += 2000 if year < 70 else 1900
     if order == "named":
-        name = match["month"].lower()
-        if name[:3] not in _MONTHS or not _FULL[name[:3]].startswith(name[: max(3, len(name))]):
-            return None
-        day = _days(year, _MONTHS.index(name[:3]) + 1, a)
+        month = _MONTH_OF.get(_without_accents(match["month"]))
+        day = None if month is None else _days(year, month, a)
         return None if day is None else _without_order(DAY * day + clock)
     month_first = _days(year, a, b)
     if order == "ymd":
@@ -121,14 +139,22 @@ def _without_order(seconds: float) -> WrittenMoment:
     return WrittenMoment("", seconds, seconds)
 
 
-_FULL = {
-    name[:3]: name
-    for name in (
-        *("january", "february", "march", "april", "may", "june", "july", "august"),
-        *("september", "october", "november", "december"),
-    )
-}
-_FULL["sep"] = "september"
+def _without_accents(name: str) -> str:
+    letters = normalize("NFD", name.casefold())
+    return "".join(letter for letter in letters if not combining(letter))
+
+
+def _months_by_name() -> dict[str, int]:
+    """Return the month of each name, and of each of its beginnings that no other month has."""
+    months: dict[str, set[int]] = {}
+    for month, names in enumerate(_MONTHS, 1):
+        for name in names.split():
+            for length in range(3, len(name) + 1):
+                months.setdefault(name[:length], set()).add(month)
+    return {name: min(of) for name, of in months.items() if len(of) == 1}
+
+
+_MONTH_OF = _months_by_name()
 
 
 def _clock(match: "re.Match[str]") -> float | None:

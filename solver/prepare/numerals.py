@@ -3,6 +3,8 @@
     "$1,234.50"  1234.5       "55.0%"   55.0        "(1,200)"  -1200.0
     "1.37kg"     1.37         "2.5M"    2.5e6       "735-739"  737.0 (the middle of a range)
     "12,5 EUR"   12.5         "1.234,5" 1234.5      "36 months" 36.0
+    "£41k - £58k" 49500.0     "1.234,56-" -1234.56  "40°30' S"  -40.5
+    "6+ years"   6.0          "<0.5 mg" 0.5
 
 It says what one text may be. Whether a column is meant so is for `judging`.
 """
@@ -14,7 +16,7 @@ from typing import NamedTuple
 
 # No quantity is written longer; so a text of a megabyte costs nothing.
 LONGEST = 40
-_LONGEST_UNIT = 12
+_LONGEST_UNIT = 16
 # Numbers are looked for in so many characters of a text.
 MOST_CHARACTERS = 4096
 # Letters before digits are a name with a number, such as "user 12", unless they are a currency.
@@ -34,6 +36,15 @@ _NUMERAL = re.compile(
     rf"(?P<open>\()?(?P<before>[^\d()+\-−.,]*)(?P<sign>[+\-−]?)(?P<after_sign>[^\d()+\-−.,]*)"
     rf"(?P<digits>{_DIGITS})(?:\s*(?:-|–|to)\s*(?P<other>{_DIGITS}))?(?P<unit>[^\d()]*)(?P<close>\))?"
 )
+# What separates the ends of a range that have units of their own.
+_BETWEEN = re.compile(r"\s+(?:-|–|—|to)\s+|(?<=[\w%])[-–](?=[$€£¥₹])|(?<=[%kKM])[-–](?=\d)")
+# Degrees of latitude or longitude, or with minutes.
+_ANGLE = re.compile(
+    r"(?P<sign>[+\-−]?)(?P<degrees>\d{1,3}(?:\.\d+)?)\s*°"
+    r"(?:\s*(?P<minutes>\d{1,2}(?:\.\d+)?)\s*['′’](?:\s*(?P<seconds>\d{1,2}(?:\.\d+)?)\s*(?:[\"″”]|''))?)?"
+    r"\s*(?P<side>[NSEW])?",
+    re.IGNORECASE,
+)
 _POINT_DECIMAL = re.compile(r"\d{1,3}(?:,\d{3})+(?:\.\d*)?")
 _COMMA_DECIMAL = re.compile(r"\d{1,3}(?:\.\d{3})+,\d+|\d{1,3}(?:\.\d{3}){2,}")
 _SPACED_THOUSANDS = re.compile(r"\d{1,3}(?:['’\u00a0\u202f ]\d{3})+(?:[.,]\d+)?")
@@ -44,11 +55,20 @@ _SPACES = " \t\n\v\f\r\x1c\x1d\x1e\x1f"
 _BEGINS, _ENDS = frozenset("0123456789+-." + _SPACES), frozenset("0123456789." + _SPACES)
 _PLAIN = re.compile(r"\d*\.?\d*")
 _MULTIPLIERS = {"k": 1e3, "K": 1e3, "M": 1e6, "B": 1e9, "G": 1e9, "T": 1e12}
+_MULTIPLIERS |= dict.fromkeys(("tsd", "Tsd", "tsd.", "Tsd.", "thousand", "Thousand"), 1e3)
+_MULTIPLIERS |= {"million": 1e6, "Million": 1e6, "billion": 1e9, "Billion": 1e9}
 _MULTIPLIERS |= dict.fromkeys(("mn", "Mn", "mio", "Mio", "Mio."), 1e6)
 _MULTIPLIERS |= dict.fromkeys(("bn", "Bn", "mrd", "Mrd", "Mrd."), 1e9)
 # A small m or b is a million or a billion only beside a currency.
 _OF_MONEY = {"m": 1e6, "b": 1e9}
 _MINUS = {"-", "−"}
+# A minus after the digits, alone or before a currency, as some programs write debts.
+_MINUS_AFTER = re.compile(r"[-−](?:$|\s+|(?=[$€£¥₹]))")
+# What says that a number is a bound or is rounded, before and after it, apart from signs.
+_BOUND_BEFORE = re.compile(r"[<>≤≥~≈]+|(?:less|more) than|under|over|up to|at (?:least|most)|about")
+_BOUND_AFTER = re.compile(r"^\+|\b(?:and|or) (?:up|more|over|above|older|less)\b|\bplus$")
+# Units whose case says what they mean: S and H mark debts and credits, s and h are durations.
+_WITH_CASE = frozenset("SH")
 
 
 class Numeral(NamedTuple):
@@ -94,11 +114,16 @@ def numeral(text: str, *, commas: bool = False) -> Numeral | None:
     """
     if len(text) > LONGEST:
         return None
-    match = _NUMERAL.fullmatch(text.strip())
+    text = text.strip()
+    match = _NUMERAL.fullmatch(text)
+    if "°" in text and (angle := _ANGLE.fullmatch(text)) and (angle["minutes"] or angle["side"]):
+        return Numeral(_degrees(angle), "#°")
     if match is None:
-        return None
+        return _range(_BETWEEN.split(text), commas)
     opened, before, sign, after_sign, digits, last, unit, closed = match.groups()
-    around = _around((before + after_sign).strip(), unit.strip())
+    if not sign and (minus := _MINUS_AFTER.match(unit)):
+        sign, unit = "-", unit[minus.end() :]
+    around = _around(before + after_sign, unit)
     if around is None or (opened is None) != (closed is None):
         return None
     value, comma = _number(digits, commas)
@@ -112,6 +137,28 @@ def numeral(text: str, *, commas: bool = False) -> Numeral | None:
     negative = (opened is not None) != (sign in _MINUS)
     value = around.factor * (-value if negative else value)
     return Numeral(value, around.unit, comma, around.factor) if math.isfinite(value) else None
+
+
+def _range(ends: list[str], commas: bool) -> Numeral | None:
+    """Return the middle of a range whose two ends have the same unit, or one of them none."""
+    read = [numeral(end, commas=commas) for end in ends] if len(ends) == 2 else []
+    if not read or read[0] is None or read[1] is None or read[0].value > read[1].value:
+        return None
+    low, high = read[0], read[1]
+    if low.unit != high.unit and "#" not in (low.unit, high.unit):
+        return None
+    unit = high.unit if low.unit == "#" else low.unit
+    return Numeral(0.5 * (low.value + high.value), unit, low.comma or high.comma, high.factor)
+
+
+def _degrees(angle: "re.Match[str]") -> float:
+    """Return an angle in degrees, negative in the south and in the west."""
+    degrees, minutes, seconds = (
+        float(x or 0) for x in angle.group("degrees", "minutes", "seconds")
+    )
+    size = degrees + minutes / 60.0 + seconds / 3600.0
+    opposite = (angle["side"] or "").upper() in {"S", "W"}
+    return -size if opposite != (angle["sign"] in _MINUS) else size
 
 
 def amounts(text: str) -> dict[str, float]:
@@ -141,10 +188,13 @@ def _around(before: str, after: str) -> _Around | None:
 
 @lru_cache(1024)
 def _short_around(before: str, after: str) -> _Around | None:
+    before = _BOUND_BEFORE.sub("", before.casefold()).strip()
+    after = _BOUND_AFTER.sub("", after).strip()
     if not _may_precede(before):
         return None
     unit, factor = _multiplier(after, money=bool(before) and _is_currency(before))
-    return _Around(f"{before.casefold()}#{unit.casefold()}", factor)
+    unit = unit if unit in _WITH_CASE else unit.casefold()
+    return _Around(f"{before}#{unit}", factor)
 
 
 def _may_precede(before: str) -> bool:
