@@ -9,7 +9,6 @@ from collections.abc import Sequence
 from typing import NamedTuple
 
 from wolfstream.service.files.text import DataFileError
-from wolfstream.solver.prepare.nearest_name import nearest_name
 
 LABEL_COLUMNS = ("y", "label", "target", "class")
 _MOST_LISTED, _LONGEST_LISTED = 50, 40
@@ -97,6 +96,9 @@ def _place_of(names: Sequence[str], wanted: str, role: str, *, must: bool = True
         return int(wanted) - 1
     if not must:
         return None
+    # Clients come without numerics, and need this for an error only.
+    from wolfstream.solver.prepare.nearest_name import nearest_name
+
     folded = {name.casefold().strip(): name for name in names}
     meant = folded.get(wanted.casefold().strip()) or nearest_name(wanted, names)
     hint = "" if meant is None else f" (did you mean {meant[:_LONGEST_LISTED]!r}?)"

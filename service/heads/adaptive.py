@@ -9,7 +9,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from wolfstream.service.heads.classification import ClassificationHead, ClassificationView
+from wolfstream.service.heads.classification import ClassificationHead
 from wolfstream.service.heads.exercises import exercise, rows_to_learn
 from wolfstream.service.heads.kind import Kind, TrainingChoice
 from wolfstream.service.heads.new_head import by_task, new_head
@@ -22,8 +22,8 @@ from wolfstream.service.heads.online_learner import (
     WithoutMembers,
     new_class_bytes,
 )
-from wolfstream.service.heads.protocol import Head, HeadView
-from wolfstream.service.heads.regression import RegressionHead, RegressionView
+from wolfstream.service.heads.protocol import Head
+from wolfstream.service.heads.regression import RegressionHead
 from wolfstream.service.heads.saved_arrays import SavedHead, WrongArrays
 from wolfstream.service.heads.saved_bank import BANK_NUMBERS, PAST_NUMBERS, check_bank, check_past
 from wolfstream.service.heads.saved_calibration import CALIBRATION_NUMBERS
@@ -44,7 +44,6 @@ from wolfstream.solver.rows.head_rows import RawRows
 from wolfstream.solver.rows.matrix import Matrix
 from wolfstream.solver.stream.bank import Bank, BankLearner, BankLearnerView
 from wolfstream.solver.stream.label_past import PREFIX as PAST
-from wolfstream.solver.stream.label_past import PastView
 from wolfstream.solver.stream.model import StreamModel
 from wolfstream.solver.stream.tree_schedule import FIRST
 from wolfstream.solver.stream.votes import Answer, HeadInputs, Hints
@@ -288,11 +287,3 @@ KIND = Kind(
     check_saved=_check_saved,
     numbers=(*BANK_NUMBERS, *TREE_NUMBERS, *PAST_NUMBERS, *CALIBRATION_NUMBERS),
 )
-
-
-def past_of(view: HeadView | None) -> PastView | None:
-    """Return the view that adds earlier labels to a head's predictions; None if it uses none."""
-    if not isinstance(view, ClassificationView | RegressionView):
-        return None
-    bank = view.learner.model if isinstance(view.learner, BankView) else None
-    return None if bank is None else bank.past

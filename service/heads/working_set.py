@@ -42,6 +42,7 @@ from wolfstream.service.heads.set_view import (
 )
 from wolfstream.service.samples.labels import Label
 from wolfstream.service.spec.heads import DEFAULT_SET, LARGEST_SET
+from wolfstream.service.spec.kernel import has_auto_gamma
 from wolfstream.service.spec.model import ModelSpec
 from wolfstream.service.spec.working_set import WorkingSetSpec, weights_by_label
 from wolfstream.solver.arrays import Float64Array
@@ -58,12 +59,17 @@ from wolfstream.solver.working_set.learner import WorkingSet
 
 
 def _new_set(
-    spec: WorkingSetSpec, weights: Sequence[float], heaviest: float, kernel: Kernel
+    spec: WorkingSetSpec,
+    compact: bool,
+    weights: Sequence[float],
+    heaviest: float,
+    kernel: Kernel,
 ) -> WorkingSet:
     """Return an empty set.
 
     Args:
         spec: the head's part of the model's spec.
+        compact: see `SetParameters`.
         weights: of the known classes, by code.
         heaviest: the largest weight that a class may have.
         kernel: with a number as gamma.
@@ -75,6 +81,7 @@ def _new_set(
         spec.max_size,
         spec.gram_bytes_max,
         scores=spec.scores,
+        compact=compact,
     )
     return new_working_set(kernel, parameters, weights, heaviest)
 
@@ -93,7 +100,9 @@ class SetLearner(HeadLearner[WorkingSet]):
         self._sequences = Sequences()  # of the samples seen
         self._dated = 0  # samples seen at the last call of `date`
         heaviest = max([1.0, *self._weight_of.values()])
-        build = partial(_new_set, working_set, self._weights, heaviest)
+        # Who names a width, or has no bank, wants the set itself: exact to its last bits.
+        compact = spec.adaptive is not None and has_auto_gamma(spec.kernel)
+        build = partial(_new_set, working_set, compact, self._weights, heaviest)
         super().__init__(spec, build, working_set.horizon)
 
     def growth(self, batch: Batch) -> int:

@@ -6,7 +6,7 @@ from typing import Any
 
 from typing_extensions import override
 
-from wolfstream.service.heads.adaptive import past_of
+from wolfstream.service.heads.past import past_of
 from wolfstream.service.heads.protocol import HeadView
 from wolfstream.solver.rows.head_rows import HeadRows
 from wolfstream.solver.stream.label_order import LabelOrder

@@ -8,8 +8,8 @@ from collections.abc import Sequence
 import numpy as np
 
 from wolfstream.service.errors import InvalidSamples, Untrained
-from wolfstream.service.heads.adaptive import past_of
 from wolfstream.service.heads.kinds import BESIDE, how_to_teach
+from wolfstream.service.heads.past import past_of
 from wolfstream.service.model.columns import notices_of_rows, plain_notices
 from wolfstream.service.model.live import Model
 from wolfstream.service.model.published import ModelView

@@ -145,7 +145,7 @@ def _spec_of(
             "timestamps": list(estimator.timestamps),
             "texts": estimator.model.preparing.texts,
             "codes": estimator.model.preparing.codes,
-            "names": estimator.model.preparing.names,
+            "names": "strict",  # as estimators are
             "columns": dict(estimator.model.preparing.columns),
         },
         "temporal": temporal_of(estimator.temporal),

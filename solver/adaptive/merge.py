@@ -81,5 +81,6 @@ def _joined_losses(each: Sequence[Losses]) -> Losses:
     merged.total = np.sum([total for total, _ in sums], axis=0)
     merged.count = np.sum([count for _, count in sums], axis=0)
     recent = np.concatenate([losses.last(most) for losses in each])
+    merged.recent = np.full((RECENT, recent.shape[1]), np.nan)
     merged.recent[: len(recent)] = recent
     return merged

@@ -271,7 +271,7 @@ class StreamEstimator(StreamParameters, BaseEstimator):
 
     @property
     def _preparing(self) -> Preparing:
-        return Preparing(self.missing, timestamps=tuple(self.timestamps), names="strict")
+        return Preparing(self.missing, timestamps=tuple(self.timestamps), names="settled")
 
     def _forget(self) -> None:
         """Drop all that was learned."""

@@ -42,8 +42,10 @@ _LONGEST_ECHO = 40
 _MOST_LISTED, _LONGEST_LIST = 100, 200
 UNKNOWN_NAME = "is no name that the model knows"
 
-# Whether a settled table learns new names, and predictions ignore unknown ones; or refuses both.
-Names = Literal["learned", "strict"]
+# Whether a settled table learns new names, and predictions ignore unknown ones ("learned"); or both
+# are refused. With "strict" rows are a table from the first one on; with "settled" rows after it
+# may still show that they are sparse.
+Names = Literal["learned", "strict", "settled"]
 
 
 class Misfit(ValueError):

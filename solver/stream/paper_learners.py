@@ -48,7 +48,7 @@ def new_working_set(
         class_weight=class_weight,
         largest_weight=largest_weight,
         coupled=parameters.scores == "coupled",
-        compact=True,
+        compact=parameters.compact,
     )
 
 
