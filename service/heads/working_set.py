@@ -69,7 +69,7 @@ def _new_set(
 
     Args:
         spec: the head's part of the model's spec.
-        compact: see `SetParameters`.
+        compact: see `new_working_set`.
         weights: of the known classes, by code.
         heaviest: the largest weight that a class may have.
         kernel: with a number as gamma.
@@ -81,9 +81,8 @@ def _new_set(
         spec.max_size,
         spec.gram_bytes_max,
         scores=spec.scores,
-        compact=compact,
     )
-    return new_working_set(kernel, parameters, weights, heaviest)
+    return new_working_set(kernel, parameters, weights, heaviest, compact=compact)
 
 
 class SetLearner(HeadLearner[WorkingSet]):

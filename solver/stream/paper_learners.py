@@ -33,10 +33,13 @@ def new_working_set(
     parameters: SetParameters,
     class_weight: Sequence[float] = (),
     largest_weight: float = 1.0,
+    *,
+    compact: bool = True,
 ) -> WorkingSet:
     """Return a working set that has learned nothing.
 
     class_weight, largest_weight: see `WorkingSet`.
+    compact: of `WorkingSet`; for a set whose decisions are votes for a bank.
     """
     return WorkingSet(
         kernel,
@@ -48,7 +51,7 @@ def new_working_set(
         class_weight=class_weight,
         largest_weight=largest_weight,
         coupled=parameters.scores == "coupled",
-        compact=parameters.compact,
+        compact=compact,
     )
 
 

@@ -14,7 +14,6 @@ class SetParameters(NamedTuple):
     """Parameters of `working_set.learner.WorkingSet`; horizon: of `kernel_learner.KernelLearner`.
 
     scores: whether scores of classes are coupled from those of pairs, or count the pairs won.
-    compact: of `WorkingSet`; for a set whose decisions are votes for a bank.
     """
 
     algorithm: Literal["sfw", "msfw"] = "msfw"
@@ -24,7 +23,6 @@ class SetParameters(NamedTuple):
     gram_bytes_max: int = 1 << 30
     horizon: Literal["auto"] | int | None = "auto"
     scores: Literal["coupled", "counted"] = "coupled"
-    compact: bool = True
 
 
 class AssetParameters(NamedTuple):
