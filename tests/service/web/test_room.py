@@ -166,6 +166,13 @@ class TestAFlood:
 
 
 class TestConnectionsThatLast:
+    @pytest.fixture(autouse=True)
+    def _nobody_is_connected(self, server: ServerProcess):
+        """Wait until the server has noticed that the connections of earlier tests are closed."""
+        deadline = time.monotonic() + SOON
+        while "wolfstream_connections 1.0" not in httpx.get(f"{server.url}/metrics").text:
+            assert time.monotonic() < deadline
+
     def streams(self, server: ServerProcess, stack: ExitStack, source: str) -> int:
         """Open as many streams from an address as the server allows; return their number."""
         url = server.url.replace("http", "ws", 1) + "/v1/models/m/stream"
