@@ -224,11 +224,11 @@ def _delimiter(source: TextSource, longest_row: int | None) -> str:
     with source.open(encoding="utf-8-sig", newline="") as file:
         first = first_row(file, longest_row)
     unquoted = _QUOTED.sub("", first)
-    found = [delimiter for delimiter in _DELIMITERS if delimiter in unquoted]
-    if len(found) < 2:
-        return found[0] if found else ","
-    columns = {each: _columns_of_all(source, longest_row, each) for each in found}
-    return max(found, key=columns.__getitem__)
+    candidates = [delimiter for delimiter in _DELIMITERS if delimiter in unquoted]
+    if len(candidates) < 2:
+        return candidates[0] if candidates else ","
+    columns = {each: _columns_of_all(source, longest_row, each) for each in candidates}
+    return max(candidates, key=columns.__getitem__)
 
 
 def _columns_of_all(source: TextSource, longest_row: int | None, delimiter: str) -> int:

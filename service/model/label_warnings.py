@@ -24,12 +24,13 @@ def label_warnings(view: HeadView | None) -> list[dict[str, Any]]:
     """Return the warnings about the labels that a head has met; none in regression."""
     if view is None or view.classes is None:
         return []
-    warnings = [_imbalance(view.classes, view.label_counts), *_of_classes(*view.classes)]
+    warnings = [_imbalance(view.classes, view.label_counts), *_class_warnings(*view.classes)]
     return [warning for warning in warnings if warning is not None]
 
 
 @lru_cache(64, typed=True)  # blocks meet new classes seldom; 1 and True are two of them
-def _of_classes(*classes: Label) -> tuple[dict[str, Any] | None, ...]:
+def _class_warnings(*classes: Label) -> tuple[dict[str, Any] | None, ...]:
+    """Return the warnings that depend on the classes alone."""
     return _numbers(classes), _similar(classes), _missing(classes)
 
 

@@ -62,6 +62,7 @@ _LOSSES: dict[Loss, int] = {
 HUBER = 0.2
 # How many samples share one update of P.
 CHUNK = 32
+# Before this many samples P is the prior that learners share, and all gains are pending.
 YOUNG = 3 * CHUNK
 # Up to this many rows, passes over half of P cost less than a matrix product.
 FEW = 4
@@ -113,8 +114,8 @@ class RidgeLearners(Experts):
     @property
     def nbytes(self) -> int:
         """Memory in bytes."""
-        own = 0 if self._shares_prior else self.P.nbytes
-        return own + self.gains.nbytes + self.W.nbytes
+        inverses = 0 if self._shares_prior else self.P.nbytes
+        return inverses + self.gains.nbytes + self.W.nbytes
 
     def growth(self, samples: int, rows: int) -> int:
         """Return the most bytes that further rows add.
@@ -123,8 +124,8 @@ class RidgeLearners(Experts):
         rows: how many come.
         """
         gains = YOUNG * self.gains[:, :1].nbytes - self.gains.nbytes if samples < YOUNG else 0
-        own = self.P.nbytes if self._shares_prior and samples + rows >= YOUNG else 0
-        return own + max(gains, 0)
+        inverses = self.P.nbytes if self._shares_prior and samples + rows >= YOUNG else 0
+        return inverses + max(gains, 0)
 
     @property
     def work(self) -> int:
@@ -167,7 +168,9 @@ class RidgeLearners(Experts):
             for P, gains in zip(self.P, self.gains, strict=True):
                 V = gains[: self.pending]
                 P -= V.T @ V
-            self.pending, self.gains = 0, self.gains[:, :CHUNK].copy()
+            self.pending = 0
+            if self.gains.shape[1] > CHUNK:
+                self.gains = self.gains[:, :CHUNK].copy()
         if not self._shares_prior:
             for P, setting, share in zip(self.P, self.settings, remaining, strict=True):
                 if share < 1.0:

@@ -65,8 +65,8 @@ class ClassPast(NamedTuple):
     @property
     def nbytes(self) -> int:
         """Memory in bytes."""
-        own = self.table, self.share, self.stay, self.last, *self.combination
-        return sum([array.nbytes for array in own])
+        arrays = self.table, self.share, self.stay, self.last, *self.combination
+        return sum([array.nbytes for array in arrays])
 
 
 class ClassPastView(NamedTuple):

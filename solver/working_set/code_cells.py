@@ -23,7 +23,7 @@ Words = NDArray[np.uint64]
 
 # The rows and columns of a cell, the words of one, and the bits of a code.
 CELL = 8
-_WORD = np.uint64(8)
+_WORD, _ONE = np.uint64(8), np.uint64(1)
 _LEVELS, _CODE = 255.0, np.uint64(255)
 
 
@@ -39,12 +39,12 @@ def decode_row(words: Words, p: int, used: int, row: NDArray[np.float32]) -> Non
 
     row: (n,), n >= `used` a multiple of CELL.
     """
-    one, i, a = np.uint64(1), np.uint64(p) // _WORD, np.uint64(p) % _WORD
-    at = i * (i + one) // np.uint64(2) * _WORD + a
-    for j in range(i + one):
+    i, a = np.uint64(p) // _WORD, np.uint64(p) % _WORD
+    at = i * (i + _ONE) // np.uint64(2) * _WORD + a
+    for j in range(i + _ONE):
         _write_word(words, at + j * _WORD, row, j * _WORD)
-    for j in range(i + one, (np.uint64(used) + _WORD - one) // _WORD):
-        at = (j * (j + one) // np.uint64(2) + i) * _WORD
+    for j in range(i + _ONE, (np.uint64(used) + _WORD - _ONE) // _WORD):
+        at = (j * (j + _ONE) // np.uint64(2) + i) * _WORD
         _write_column(words, at, a * _WORD, row, j * _WORD)
 
 
@@ -59,16 +59,16 @@ def decoded(words: Words, p: int, m: int) -> np.float32:
 @inner
 def encode_row(words: Words, p: int, values: NDArray[np.float32], count: int) -> None:
     """Write the codes of row p with the first `count` rows."""
-    one, i, whole = np.uint64(1), np.uint64(p) // _WORD, np.uint64(count) // _WORD
+    i, whole = np.uint64(p) // _WORD, np.uint64(count) // _WORD
     first, shift = _word_of(np.uint64(p), np.uint64(0)), np.uint64(p) % _WORD * _WORD
     for j in range(smaller(i, whole)):
         words[first + j * _WORD] = _codes_of(values, j * _WORD)
-    for j in range(i + one, whole):
-        codes, at = _codes_of(values, j * _WORD), (j * (j + one) // np.uint64(2) + i) * _WORD
+    for j in range(i + _ONE, whole):
+        codes, at = _codes_of(values, j * _WORD), (j * (j + _ONE) // np.uint64(2) + i) * _WORD
         for b in range(_WORD):
             others = words[at + b] & ~(_CODE << shift)
             words[at + b] = others | ((codes >> (b * _WORD)) & _CODE) << shift
-    for m in range(i * _WORD, (i + one if i < whole else i) * _WORD):
+    for m in range(i * _WORD, (i + _ONE if i < whole else i) * _WORD):
         encode(words, p, m, values[m])
     for m in range(whole * _WORD, np.uint64(count)):
         encode(words, p, m, values[m])
@@ -88,7 +88,7 @@ def encode(words: Words, p: int, m: int, value: float) -> None:
 def _word_of(p: np.uint64, m: np.uint64) -> np.uint64:
     """Return the number of the word that has the code of row p, column m."""
     i, j = p // _WORD, m // _WORD
-    return (i * (i + np.uint64(1)) // np.uint64(2) + j) * _WORD + p % _WORD
+    return (i * (i + _ONE) // np.uint64(2) + j) * _WORD + p % _WORD
 
 
 @inner

@@ -53,11 +53,11 @@ class LastingConnections:
     @contextmanager
     def _counted(self, network: str) -> Iterator[None]:
         """Count a connection while it lasts. Raises TooManyConnections."""
-        own = self._open[network]
-        if own >= _SHARE * (self._most - self._open.total() + own):
+        n_open = self._open[network]
+        if n_open >= _SHARE * (self._most - self._open.total() + n_open):
             raise TooManyConnections(
-                f"this address has {own} streams and listeners to events, and may not have more; "
-                "close some, or try again"
+                f"this address has {n_open} streams and listeners to events, and may not have "
+                "more; close some, or try again"
             )
         self._open[network] += 1
         try:
