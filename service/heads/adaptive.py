@@ -40,13 +40,14 @@ from wolfstream.solver.adaptive.texts import TextLearners, text_scores
 from wolfstream.solver.arrays import Float64Array
 from wolfstream.solver.prepare.named_rows import Rows
 from wolfstream.solver.prepare.row_form import Preparing
-from wolfstream.solver.rows.head_rows import RawRows
+from wolfstream.solver.rows.answers import Answer
+from wolfstream.solver.rows.head_rows import Hints, RawRows
 from wolfstream.solver.rows.matrix import Matrix
 from wolfstream.solver.stream.bank import Bank, BankLearner, BankLearnerView
 from wolfstream.solver.stream.label_past import PREFIX as PAST
 from wolfstream.solver.stream.model import StreamModel
 from wolfstream.solver.stream.tree_schedule import FIRST
-from wolfstream.solver.stream.votes import Answer, HeadInputs, Hints
+from wolfstream.solver.stream.votes import HeadInputs
 
 NAME: HeadName = "adaptive"
 # Heads that do not vote in the bank: itself, and the one that predicts nothing.

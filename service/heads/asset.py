@@ -52,10 +52,10 @@ from wolfstream.solver.asset.nystrom import NystromMap
 from wolfstream.solver.asset.view import AssetView
 from wolfstream.solver.kernels.functions import Kernel
 from wolfstream.solver.labels import Label, key_of
+from wolfstream.solver.rows.answers import Answer
 from wolfstream.solver.rows.matrix import Matrix, n_rows
 from wolfstream.solver.stream.paper_learners import AssetLearnerView, new_asset
 from wolfstream.solver.stream.parameters import AssetParameters
-from wolfstream.solver.stream.votes import Answer
 
 # Not every larger integer is a 64-bit float.
 _LARGEST_COUNT = 2.0**53

@@ -32,6 +32,7 @@ from wolfstream.service.spec.semiparametric import DEFAULT_WINDOW, LARGEST_WINDO
 from wolfstream.solver.arrays import Float64Array
 from wolfstream.solver.calibration.values import ValueCalibration, ValueConfidence
 from wolfstream.solver.labels import LabelKey
+from wolfstream.solver.rows.answers import Values
 from wolfstream.solver.rows.matrix import Matrix, SparseRows
 from wolfstream.solver.rows.sample_weights import Weights, as_numbers, weights_of
 from wolfstream.solver.semiparametric.view import (
@@ -41,7 +42,6 @@ from wolfstream.solver.semiparametric.view import (
     view_from_arrays,
 )
 from wolfstream.solver.stream.reasons import HeadGradient
-from wolfstream.solver.stream.value_head import Values
 from wolfstream.solver.stream.votes import NO_INPUTS, HeadAnswer, HeadInputs
 
 _FIRST_ROWS = 64

@@ -6,5 +6,5 @@ stackers and fixed share turn all their answers into one. The cost of a sample a
 constant for ever.
 
 It may import `solver.prepare`, `solver.rows`.
-It is imported by `service.heads`, `solver.stream`.
+It is imported by `service.heads`, `solver.estimators`, `solver.stream`.
 """

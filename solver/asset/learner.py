@@ -25,8 +25,9 @@ from wolfstream.solver.asset.features import FeatureKind, FeatureMap, expansion
 from wolfstream.solver.asset.growing_features import GrowingFeatures
 from wolfstream.solver.asset.nystrom import EIGENVALUE_CUT
 from wolfstream.solver.asset.step_rules import Algorithm, Horizon, StepParameters, step_rules
-from wolfstream.solver.asset.view import AssetView, Task
+from wolfstream.solver.asset.view import AssetView
 from wolfstream.solver.kernels.functions import Kernel
+from wolfstream.solver.labels import Task
 from wolfstream.solver.rows.first_samples import FirstSamples
 from wolfstream.solver.rows.matrix import Matrix, take_rows
 from wolfstream.solver.rows.sample_weights import Weights, as_numbers, weights_of

@@ -4,7 +4,7 @@ import math
 from typing import Literal, NamedTuple, TypeAlias
 
 from wolfstream.solver.asset.subgradient import StepRule
-from wolfstream.solver.asset.view import Task
+from wolfstream.solver.labels import Task
 
 Algorithm = Literal["asset", "asset*"]
 # In samples; with None, steps shrink for ever.

@@ -24,8 +24,8 @@ from wolfstream.solver.estimators.base import (
 from wolfstream.solver.estimators.certainty import CalibratedClasses
 from wolfstream.solver.estimators.checks import check_norms, counted
 from wolfstream.solver.estimators.stream_labels import labelled_part
+from wolfstream.solver.rows.answers import Decisions
 from wolfstream.solver.rows.matrix import Matrix
-from wolfstream.solver.stream.votes import Decisions
 
 
 @parameters

@@ -22,6 +22,7 @@ from sklearn.utils import (
 )
 from sklearn.utils.validation import check_is_fitted, validate_data
 
+from wolfstream.solver.adaptive.settings import Temporal
 from wolfstream.solver.estimators.base import as_kind, as_matrix, parameters
 from wolfstream.solver.estimators.checks import (
     are_plain_targets,
@@ -30,6 +31,7 @@ from wolfstream.solver.estimators.checks import (
     counted,
     is_plain_matrix,
 )
+from wolfstream.solver.labels import Task
 from wolfstream.solver.prepare.cells import Cells, cells_of_rows, seconds_of_date
 from wolfstream.solver.prepare.named_rows import (
     NamedRows,
@@ -46,7 +48,6 @@ from wolfstream.solver.rows.sample_weights import Weights, weights_of
 from wolfstream.solver.stream.class_weights import ClassWeight
 from wolfstream.solver.stream.explanations import Explanation
 from wolfstream.solver.stream.model import PaperHead, StreamModel
-from wolfstream.solver.stream.parameters import Task, Temporal
 from wolfstream.solver.stream.rows import StreamRows
 from wolfstream.solver.stream.votes import HeadAnswer
 

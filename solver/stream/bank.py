@@ -17,24 +17,29 @@ from wolfstream.solver.adaptive.late_texts import with_experts
 from wolfstream.solver.adaptive.learners import Learners
 from wolfstream.solver.adaptive.regressor import AdaptiveRegressor, predict_values
 from wolfstream.solver.adaptive.ridge import CHUNK
-from wolfstream.solver.adaptive.settings import CLASSIFICATION, NO_PINS, REGRESSION, Pins, pinned
+from wolfstream.solver.adaptive.settings import (
+    CLASSIFICATION,
+    NO_PINS,
+    REGRESSION,
+    Pins,
+    Temporal,
+    pinned,
+)
 from wolfstream.solver.adaptive.standing import Standing
 from wolfstream.solver.adaptive.target_scale import Units
 from wolfstream.solver.adaptive.view import ClassView, joined, predict_classes
 from wolfstream.solver.arrays import Float64Array
-from wolfstream.solver.labels import Label
+from wolfstream.solver.labels import Label, Task
 from wolfstream.solver.prepare.words import MOST_CODES
-from wolfstream.solver.rows.head_rows import RawRows
+from wolfstream.solver.rows.answers import Answer, Values
+from wolfstream.solver.rows.head_rows import NO_HINTS, Hints, RawRows
 from wolfstream.solver.rows.matrix import Matrix, SparseRows, take_rows
 from wolfstream.solver.rows.sample_weights import Weights, as_numbers, weights_of
 from wolfstream.solver.stream.class_weights import ClassWeight, ClassWeights, WeightedAnswers
 from wolfstream.solver.stream.label_past import LabelPast, PastView
-from wolfstream.solver.stream.parameters import Task, Temporal
 from wolfstream.solver.stream.temporal_answers import TemporalAnswers
 from wolfstream.solver.stream.tree_experts import MOST_COLUMNS, TreeExperts, TreesView
 from wolfstream.solver.stream.tree_mixing import ClassMixing, ValueMixing
-from wolfstream.solver.stream.value_head import Values
-from wolfstream.solver.stream.votes import NO_HINTS, Answer, Hints
 
 # More rows than a bank's memory depends on.
 _MANY = 1 << 20

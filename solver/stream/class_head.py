@@ -10,19 +10,13 @@ from wolfstream.solver.adaptive.gradients import Gradient
 from wolfstream.solver.arrays import Float64Array
 from wolfstream.solver.calibration.classes import ClassCalibration, ClassConfidence
 from wolfstream.solver.labels import Label, LabelKey, key_of
+from wolfstream.solver.rows.answers import Answer
+from wolfstream.solver.rows.head_rows import Hints
 from wolfstream.solver.rows.matrix import Matrix
 from wolfstream.solver.rows.sample_weights import Weights
 from wolfstream.solver.stream.explanations import CalibratedOdds, Contest, contests_of
 from wolfstream.solver.stream.reasons import HeadGradient, MemberPulls, by_voter
-from wolfstream.solver.stream.votes import (
-    NO_INPUTS,
-    Answer,
-    HeadAnswer,
-    HeadInputs,
-    Hints,
-    class_scores,
-    hints_of,
-)
+from wolfstream.solver.stream.votes import NO_INPUTS, HeadAnswer, HeadInputs, class_scores, hints_of
 
 
 class LearnerView(Protocol):

@@ -23,6 +23,7 @@ from wolfstream.solver.adaptive.view import ClassAnswers
 from wolfstream.solver.arrays import Float64Array
 from wolfstream.solver.calibration.classes import ClassCalibration, ClassConfidence
 from wolfstream.solver.calibration.values import ValueCalibration, ValueConfidence
+from wolfstream.solver.rows.answers import Values
 from wolfstream.solver.rows.head_rows import RawRows
 from wolfstream.solver.rows.matrix import Matrix
 from wolfstream.solver.stream import past_classes, past_values
@@ -30,9 +31,7 @@ from wolfstream.solver.stream.past_classes import ClassPast, ClassPasts, ClassPa
 from wolfstream.solver.stream.past_values import ValuePast, ValuePasts, ValuePastView
 from wolfstream.solver.stream.recent_rows import RecentRows, RecentView
 from wolfstream.solver.stream.temporal_answers import TemporalAnswers
-from wolfstream.solver.stream.value_head import Values
 from wolfstream.solver.stream.value_mixture import HORIZONS
-from wolfstream.solver.stream.votes import HeadAnswer
 
 MOST_CLASSES = 128
 # Prefix of the names of saved arrays, and then of those of the calibration.
@@ -167,8 +166,7 @@ class LabelPast:
 
     def _calibrate(self, answers: Any, y: NDArray[Any]) -> None:
         if isinstance(self.alone, ClassCalibration):
-            classes = tuple(range(answers.probability.shape[1]))
-            self.alone.absorb(HeadAnswer(classes, [answers]).scores, y)
+            self.alone.absorb(answers.scores, y)
         else:
             self.alone.absorb(answers.prediction, y)
 

@@ -4,11 +4,11 @@ from collections.abc import Callable, Iterator
 from functools import partial
 from typing import Any, Literal, NamedTuple
 
-from wolfstream.solver.adaptive.settings import NO_PINS, Pins
+from wolfstream.solver.adaptive.settings import NO_PINS, Pins, Temporal
 from wolfstream.solver.asset.learner import Asset
 from wolfstream.solver.asset.view import AssetView
 from wolfstream.solver.kernels.functions import Kernel
-from wolfstream.solver.labels import Label
+from wolfstream.solver.labels import Label, Task
 from wolfstream.solver.prepare.named_rows import NameTable, Rows
 from wolfstream.solver.prepare.row_form import Preparing
 from wolfstream.solver.rows.head_rows import HeadRows
@@ -27,7 +27,7 @@ from wolfstream.solver.stream.paper_learners import (
     new_asset,
     new_working_set,
 )
-from wolfstream.solver.stream.parameters import AssetParameters, SetParameters, Task, Temporal
+from wolfstream.solver.stream.parameters import AssetParameters, SetParameters
 from wolfstream.solver.stream.reasons import MemberPulls
 from wolfstream.solver.stream.rows import RowsView, StreamRows, StreamSamples
 from wolfstream.solver.stream.turns import absorb_in_turn, inputs_of

@@ -15,11 +15,11 @@ from wolfstream.solver.asset.view import AssetView
 from wolfstream.solver.asset.view import predict as predict_asset
 from wolfstream.solver.asset.view import score_gradient as asset_gradient
 from wolfstream.solver.kernels.functions import Kernel
+from wolfstream.solver.labels import Task
+from wolfstream.solver.rows.answers import Answer, Decisions, Values
 from wolfstream.solver.rows.matrix import Matrix, SparseRows, first_features
-from wolfstream.solver.stream.parameters import AssetParameters, SetParameters, Task
+from wolfstream.solver.stream.parameters import AssetParameters, SetParameters
 from wolfstream.solver.stream.reasons import MemberPulls
-from wolfstream.solver.stream.value_head import Values
-from wolfstream.solver.stream.votes import Answer, Decisions
 from wolfstream.solver.working_set.auto_widths import TimedView, predicted_now
 from wolfstream.solver.working_set.learner import WorkingSet
 from wolfstream.solver.working_set.predictions import pair_decisions, predicted

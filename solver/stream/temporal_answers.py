@@ -20,13 +20,13 @@ class TemporalAnswers(NamedTuple):
 
     @property
     def prediction(self) -> NDArray[Any]:
-        """Predictions (n,), see `votes.Answer`."""
+        """Predictions (n,), see `answers.Answer`."""
         prediction: NDArray[Any] = self.answers.prediction
         return prediction
 
     @property
     def decision(self) -> Float64Array:
-        """Decisions, see `votes.Answer`."""
+        """Decisions, see `answers.Answer`."""
         decision: Float64Array = self.answers.decision
         return decision
 

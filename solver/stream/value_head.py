@@ -7,30 +7,13 @@ from numpy.typing import NDArray
 
 from wolfstream.solver.arrays import Float64Array
 from wolfstream.solver.calibration.values import ValueCalibration, ValueConfidence
+from wolfstream.solver.rows.answers import Answer
+from wolfstream.solver.rows.head_rows import Hints
 from wolfstream.solver.rows.matrix import Matrix
 from wolfstream.solver.rows.sample_weights import Weights
 from wolfstream.solver.stream.class_head import LearnerView
 from wolfstream.solver.stream.reasons import HeadGradient, by_voter
-from wolfstream.solver.stream.votes import (
-    NO_INPUTS,
-    Answer,
-    HeadAnswer,
-    HeadInputs,
-    Hints,
-    hints_of,
-    values,
-)
-
-
-class Values(NamedTuple):
-    """An answer that is a value for each row."""
-
-    prediction: Float64Array  # (n,)
-
-    @property
-    def decision(self) -> Float64Array:
-        """The predictions."""
-        return self.prediction
+from wolfstream.solver.stream.votes import NO_INPUTS, HeadAnswer, HeadInputs, hints_of, values
 
 
 class ValueLearner(Protocol):

@@ -18,11 +18,11 @@ from wolfstream.solver.arrays import Float64Array
 from wolfstream.solver.estimators.stream_classifier import StreamClassifier
 from wolfstream.solver.estimators.stream_regressor import StreamRegressor
 from wolfstream.solver.prepare.row_form import Preparing
+from wolfstream.solver.rows.answers import Values
 from wolfstream.solver.stream import past_classes, past_values
 from wolfstream.solver.stream.label_past import MOST_CLASSES, LabelPast
 from wolfstream.solver.stream.merge import merge, sibling
 from wolfstream.solver.stream.model import StreamModel
-from wolfstream.solver.stream.value_head import Values
 from wolfstream.solver.stream.value_mixture import learn_rows, new_mixture
 
 ONES = np.ones(1)
