@@ -15,6 +15,7 @@ from wolfstream.service.heads.online_learner import ClassLearner, Relearn
 from wolfstream.service.heads.protocol import Answers, Predictions
 from wolfstream.service.samples.labels import Label
 from wolfstream.service.samples.validation import Costs, Samples
+from wolfstream.solver.adaptive.bank import BankLearnerView
 from wolfstream.solver.arrays import Float64Array, to_lists
 from wolfstream.solver.calibration.classes import ClassCalibration
 from wolfstream.solver.calibration.costs import cheapest
@@ -22,7 +23,6 @@ from wolfstream.solver.labels import LabelKey, key_of, text_of
 from wolfstream.solver.rows.head_rows import HeadRows
 from wolfstream.solver.rows.matrix import Matrix, take_rows
 from wolfstream.solver.rows.sample_weights import Weights, weights_of
-from wolfstream.solver.stream.bank import BankLearnerView
 from wolfstream.solver.stream.chain import Chain, chained
 from wolfstream.solver.stream.class_head import ClassHead, ClassHeadView
 from wolfstream.solver.stream.explanations import Contest

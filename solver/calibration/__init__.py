@@ -1,6 +1,6 @@
 """How sure a learner may be: calibrated probabilities, conformal sets and intervals.
 
-It may import nothing of the other packages.
-It is imported by `service.notebook`, `service.training`, `service.heads`,
-`solver.estimators`, `solver.stream`.
+It may import nothing of the rest.
+It is imported by `service.notebook`, `service.training`, `service.heads`, `solver.estimators`,
+`solver.stream`, `solver.adaptive`.
 """

@@ -22,6 +22,7 @@ from sklearn.utils import (
 )
 from sklearn.utils.validation import check_is_fitted, validate_data
 
+from wolfstream.solver.adaptive.class_weights import ClassWeight
 from wolfstream.solver.adaptive.settings import Temporal
 from wolfstream.solver.estimators.base import as_kind, as_matrix, parameters
 from wolfstream.solver.estimators.checks import (
@@ -45,7 +46,6 @@ from wolfstream.solver.prepare.row_form import Missing, Preparing, RowForm
 from wolfstream.solver.prepare.schema import Misfit
 from wolfstream.solver.rows.matrix import SparseRows, take_rows
 from wolfstream.solver.rows.sample_weights import Weights, weights_of
-from wolfstream.solver.stream.class_weights import ClassWeight
 from wolfstream.solver.stream.explanations import Explanation
 from wolfstream.solver.stream.model import PaperHead, StreamModel
 from wolfstream.solver.stream.rows import StreamRows

@@ -8,6 +8,7 @@ from numpy.typing import NDArray
 from sklearn.base import ClassifierMixin
 from sklearn.utils.validation import check_is_fitted
 
+from wolfstream.solver.adaptive.class_weights import ClassWeight
 from wolfstream.solver.arrays import Float64Array
 from wolfstream.solver.estimators.base import class_codes, parameters
 from wolfstream.solver.estimators.certainty import check_confidence
@@ -15,7 +16,6 @@ from wolfstream.solver.estimators.checks import check_choice, check_positive
 from wolfstream.solver.estimators.stream import OneAtATime, StreamEstimator, gradient_of
 from wolfstream.solver.estimators.stream_labels import numbered
 from wolfstream.solver.stream.class_head import ClassHeadView
-from wolfstream.solver.stream.class_weights import ClassWeight
 from wolfstream.solver.stream.explanations import Explanation
 from wolfstream.solver.stream.merge import merge as merge_models
 from wolfstream.solver.stream.merge import sibling

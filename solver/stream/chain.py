@@ -17,6 +17,7 @@ import numba
 import numpy as np
 from numpy.typing import NDArray
 
+from wolfstream.solver.adaptive.bank import BankLearnerView
 from wolfstream.solver.adaptive.combination import Combination, combine_row, new_combination
 from wolfstream.solver.adaptive.features import transform_row
 from wolfstream.solver.adaptive.learners import RowLearners, row_learners, score_row
@@ -28,7 +29,6 @@ from wolfstream.solver.compiled import compiled
 from wolfstream.solver.held import Words, held, hold, key_of, room
 from wolfstream.solver.kernels.row_values import StoredRows
 from wolfstream.solver.rows.head_rows import HeadRows
-from wolfstream.solver.stream.bank import BankLearnerView
 from wolfstream.solver.stream.class_head import ClassHeadView
 from wolfstream.solver.stream.paper_learners import SetLearnerView
 from wolfstream.solver.stream.value_head import ValueHeadView

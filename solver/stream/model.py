@@ -4,6 +4,8 @@ from collections.abc import Callable, Iterator
 from functools import partial
 from typing import Any, Literal, NamedTuple
 
+from wolfstream.solver.adaptive.bank import BankLearner, BankLearnerView
+from wolfstream.solver.adaptive.class_weights import ClassWeight
 from wolfstream.solver.adaptive.settings import NO_PINS, Pins, Temporal
 from wolfstream.solver.asset.learner import Asset
 from wolfstream.solver.asset.view import AssetView
@@ -14,10 +16,8 @@ from wolfstream.solver.prepare.row_form import Preparing
 from wolfstream.solver.rows.head_rows import HeadRows
 from wolfstream.solver.rows.matrix import Matrix, SparseRows, take_rows
 from wolfstream.solver.rows.sample_weights import Weights
-from wolfstream.solver.stream.bank import BankLearner, BankLearnerView
 from wolfstream.solver.stream.chain import ChainOnDemand, chained
 from wolfstream.solver.stream.class_head import ClassHead, ClassHeadView, LearnerView
-from wolfstream.solver.stream.class_weights import ClassWeight
 from wolfstream.solver.stream.explanations import Contest, Explanation, explanations
 from wolfstream.solver.stream.kernel_learner import KernelLearner
 from wolfstream.solver.stream.label_order import LabelOrder

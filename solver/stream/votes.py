@@ -6,7 +6,9 @@ from typing import Any, NamedTuple, TypeAlias
 import numpy as np
 from numpy.typing import NDArray
 
+from wolfstream.solver.adaptive.class_weights import WeightedAnswers
 from wolfstream.solver.adaptive.regressor import ValueAnswers
+from wolfstream.solver.adaptive.temporal_answers import TemporalAnswers
 from wolfstream.solver.adaptive.view import HALVES, ClassAnswers
 from wolfstream.solver.arrays import Float64Array
 from wolfstream.solver.calibration.classes import ClassConfidence
@@ -14,8 +16,6 @@ from wolfstream.solver.calibration.values import ValueConfidence
 from wolfstream.solver.labels import Label, key_of
 from wolfstream.solver.rows.answers import Answer
 from wolfstream.solver.rows.head_rows import Hints, RawRows
-from wolfstream.solver.stream.class_weights import WeightedAnswers
-from wolfstream.solver.stream.temporal_answers import TemporalAnswers
 from wolfstream.solver.working_set.answers import SetAnswers
 from wolfstream.solver.working_set.predictions import SetPredictions
 

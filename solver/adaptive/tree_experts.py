@@ -19,30 +19,26 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from wolfstream.solver.adaptive.losses import RECENT, Losses
-from wolfstream.solver.adaptive.ridge import CHUNK
-from wolfstream.solver.adaptive.standing import Standing
-from wolfstream.solver.adaptive.target_scale import Units
-from wolfstream.solver.arrays import Float64Array
-from wolfstream.solver.refits import Refits
-from wolfstream.solver.rows.head_rows import RawRows
-from wolfstream.solver.stream.forests import (
+from wolfstream.solver.adaptive.forests import (
     LEAST_PROBABILITY,
     Forests,
     fit_forests,
     forests_bytes,
     past_votes,
 )
-from wolfstream.solver.stream.past_values import LAGS
-from wolfstream.solver.stream.targets_before import (
+from wolfstream.solver.adaptive.losses import RECENT, Losses
+from wolfstream.solver.adaptive.past_values import LAGS
+from wolfstream.solver.adaptive.ridge import CHUNK
+from wolfstream.solver.adaptive.standing import Standing
+from wolfstream.solver.adaptive.target_scale import Units
+from wolfstream.solver.adaptive.targets_before import (
     NOTHING_BEFORE,
     TargetsBefore,
     after,
     columns_in_order,
     columns_of_next,
 )
-from wolfstream.solver.stream.tree_columns import Encoding
-from wolfstream.solver.stream.tree_mixing import (
+from wolfstream.solver.adaptive.tree_mixing import (
     ClassMixing,
     ValueMixing,
     base_of,
@@ -50,11 +46,15 @@ from wolfstream.solver.stream.tree_mixing import (
     mixing_from_arrays,
     new_mixing,
 )
-from wolfstream.solver.stream.tree_schedule import FIRST, Fit, effort_of, fit_at
-from wolfstream.solver.stream.tree_window import Window, WindowRows
+from wolfstream.solver.arrays import Float64Array
+from wolfstream.solver.refits import Refits
+from wolfstream.solver.rows.head_rows import RawRows
 from wolfstream.solver.trees.binning import Bins
 from wolfstream.solver.trees.boosting import Trees
 from wolfstream.solver.trees.code_values import CodeValues
+from wolfstream.solver.trees.columns import Encoding
+from wolfstream.solver.trees.schedule import FIRST, Fit, effort_of, fit_at
+from wolfstream.solver.trees.window import Window, WindowRows
 
 MOST_COLUMNS = 256
 MOST_CLASSES = 64

@@ -16,9 +16,15 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from wolfstream.solver.adaptive import past_classes, past_values
 from wolfstream.solver.adaptive.combination import known_classes
 from wolfstream.solver.adaptive.losses import RECENT, Losses
+from wolfstream.solver.adaptive.past_classes import ClassPast, ClassPasts, ClassPastView
+from wolfstream.solver.adaptive.past_values import ValuePast, ValuePasts, ValuePastView
+from wolfstream.solver.adaptive.recent_rows import RecentRows, RecentView
 from wolfstream.solver.adaptive.standing import Standing
+from wolfstream.solver.adaptive.temporal_answers import TemporalAnswers
+from wolfstream.solver.adaptive.value_mixture import HORIZONS
 from wolfstream.solver.adaptive.view import ClassAnswers
 from wolfstream.solver.arrays import Float64Array
 from wolfstream.solver.calibration.classes import ClassCalibration, ClassConfidence
@@ -26,12 +32,6 @@ from wolfstream.solver.calibration.values import ValueCalibration, ValueConfiden
 from wolfstream.solver.rows.answers import Values
 from wolfstream.solver.rows.head_rows import RawRows
 from wolfstream.solver.rows.matrix import Matrix
-from wolfstream.solver.stream import past_classes, past_values
-from wolfstream.solver.stream.past_classes import ClassPast, ClassPasts, ClassPastView
-from wolfstream.solver.stream.past_values import ValuePast, ValuePasts, ValuePastView
-from wolfstream.solver.stream.recent_rows import RecentRows, RecentView
-from wolfstream.solver.stream.temporal_answers import TemporalAnswers
-from wolfstream.solver.stream.value_mixture import HORIZONS
 
 MOST_CLASSES = 128
 # Prefix of the names of saved arrays, and then of those of the calibration.

@@ -19,13 +19,7 @@ from wolfstream.solver.adaptive.combination import (
     known_classes,
     new_combination,
 )
-from wolfstream.solver.adaptive.gradients import score_gradient
-from wolfstream.solver.adaptive.regressor import ValueAnswers
-from wolfstream.solver.adaptive.settings import CLASSIFICATION
-from wolfstream.solver.adaptive.view import ClassAnswers
-from wolfstream.solver.arrays import Float64Array
-from wolfstream.solver.rows.head_rows import RawRows
-from wolfstream.solver.stream.forests import (
+from wolfstream.solver.adaptive.forests import (
     LEAST_PROBABILITY,
     Forests,
     in_units,
@@ -33,7 +27,7 @@ from wolfstream.solver.stream.forests import (
     value_votes,
     write_class_scores,
 )
-from wolfstream.solver.stream.gated_mixture import (
+from wolfstream.solver.adaptive.gated_mixture import (
     GatedMixture,
     copy_of,
     gated_arrays,
@@ -44,7 +38,13 @@ from wolfstream.solver.stream.gated_mixture import (
     predict_gated,
     rescale_gated,
 )
-from wolfstream.solver.stream.value_mixture import FIRST_WEIGHT, HORIZONS
+from wolfstream.solver.adaptive.gradients import score_gradient
+from wolfstream.solver.adaptive.regressor import ValueAnswers
+from wolfstream.solver.adaptive.settings import CLASSIFICATION
+from wolfstream.solver.adaptive.value_mixture import FIRST_WEIGHT, HORIZONS
+from wolfstream.solver.adaptive.view import ClassAnswers
+from wolfstream.solver.arrays import Float64Array
+from wolfstream.solver.rows.head_rows import RawRows
 
 # In this order: the bank, trees fitted to labels, and trees fitted to residuals.
 EXPERTS = 3

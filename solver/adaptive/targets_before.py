@@ -9,8 +9,8 @@ from typing import NamedTuple
 
 import numpy as np
 
+from wolfstream.solver.adaptive.past_values import ERRORS, LAGS
 from wolfstream.solver.arrays import Float64Array
-from wolfstream.solver.stream.past_values import ERRORS, LAGS
 
 COLUMNS = 1 + LAGS + ERRORS
 

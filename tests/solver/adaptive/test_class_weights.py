@@ -5,10 +5,10 @@ import pickle
 import numpy as np
 import pytest
 
+from wolfstream.solver.adaptive.bank import BankLearner
+from wolfstream.solver.adaptive.class_weights import ClassWeights, WeightedAnswers, balanced
 from wolfstream.solver.adaptive.view import ClassAnswers
 from wolfstream.solver.prepare.row_form import Preparing
-from wolfstream.solver.stream.bank import BankLearner
-from wolfstream.solver.stream.class_weights import ClassWeights, WeightedAnswers, balanced
 from wolfstream.solver.stream.model import StreamModel
 
 

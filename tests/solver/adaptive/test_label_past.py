@@ -11,19 +11,19 @@ from numpy.testing import assert_allclose, assert_array_equal
 from numpy.typing import NDArray
 
 from tests.solver.streams import blocks
+from wolfstream.solver.adaptive import past_classes, past_values
 from wolfstream.solver.adaptive.combination import Combiner, combination_arrays, new_combination
+from wolfstream.solver.adaptive.label_past import MOST_CLASSES, LabelPast
 from wolfstream.solver.adaptive.regressor import ValueAnswers
+from wolfstream.solver.adaptive.value_mixture import learn_rows, new_mixture
 from wolfstream.solver.adaptive.view import ClassAnswers
 from wolfstream.solver.arrays import Float64Array
 from wolfstream.solver.estimators.stream_classifier import StreamClassifier
 from wolfstream.solver.estimators.stream_regressor import StreamRegressor
 from wolfstream.solver.prepare.row_form import Preparing
 from wolfstream.solver.rows.answers import Values
-from wolfstream.solver.stream import past_classes, past_values
-from wolfstream.solver.stream.label_past import MOST_CLASSES, LabelPast
 from wolfstream.solver.stream.merge import merge, sibling
 from wolfstream.solver.stream.model import StreamModel
-from wolfstream.solver.stream.value_mixture import learn_rows, new_mixture
 
 ONES = np.ones(1)
 

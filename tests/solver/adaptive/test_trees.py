@@ -8,13 +8,13 @@ import pytest
 from numpy.typing import NDArray
 
 from wolfstream.solver.adaptive.target_scale import Units
+from wolfstream.solver.adaptive.tree_experts import MOST_CLASSES, TreeExperts
 from wolfstream.solver.arrays import Float64Array
 from wolfstream.solver.prepare.named_rows import named_values
 from wolfstream.solver.prepare.row_form import Preparing
 from wolfstream.solver.rows.head_rows import Hints, RawRows
 from wolfstream.solver.stream.model import StreamModel
-from wolfstream.solver.stream.tree_experts import MOST_CLASSES, TreeExperts
-from wolfstream.solver.stream.tree_schedule import fit_at
+from wolfstream.solver.trees.schedule import fit_at
 
 # A fit begins after 256 samples and answers from sequence 384 on; the next one begins after 512.
 BLOCK = 64

@@ -3,8 +3,8 @@
 import numpy as np
 import pytest
 
+from wolfstream.solver.adaptive import gated_mixture as gated
 from wolfstream.solver.arrays import Float64Array
-from wolfstream.solver.stream import gated_mixture as gated
 
 FAR = slice(None, None, 20)
 

@@ -5,7 +5,7 @@
     past        in regression: begin with the predictions of bank and trees together, and see the
                 targets before each row (`targets_before`)
 
-All split at the same columns (`tree_columns`); in regression, `residual` and `past` also see the
+All split at the same columns (`trees.columns`); in regression, `residual` and `past` also see the
 prediction.
 """
 
@@ -15,22 +15,22 @@ import numpy as np
 from numpy.typing import NDArray
 
 from wolfstream.solver.adaptive.target_scale import LARGEST, Units
-from wolfstream.solver.arrays import Float64Array
-from wolfstream.solver.compiled import compiled, inner, smaller
-from wolfstream.solver.rows.head_rows import RawRows
-from wolfstream.solver.stream.targets_before import (
+from wolfstream.solver.adaptive.targets_before import (
     COLUMNS,
     NOTHING_BEFORE,
     columns_in_order,
 )
-from wolfstream.solver.stream.tree_columns import Encoding, encoding_bytes, fit_encoding
-from wolfstream.solver.stream.tree_schedule import MOST_ROUNDS
-from wolfstream.solver.stream.tree_window import WindowRows
+from wolfstream.solver.arrays import Float64Array
+from wolfstream.solver.compiled import compiled, inner, smaller
+from wolfstream.solver.rows.head_rows import RawRows
 from wolfstream.solver.trees.binning import EDGES, Bins, bin_row, binned, bins_of, to_bin
 from wolfstream.solver.trees.boosting import Effort, Problem, Trees, fitted, outputs_of
 from wolfstream.solver.trees.code_values import MOST_VALUES
+from wolfstream.solver.trees.columns import Encoding, encoding_bytes, fit_encoding
 from wolfstream.solver.trees.growing import LEAVES, NODES
 from wolfstream.solver.trees.predicting import outputs, write_outputs
+from wolfstream.solver.trees.schedule import MOST_ROUNDS
+from wolfstream.solver.trees.window import WindowRows
 
 # Where trees add to the log of a probability, it counts as at least this.
 LEAST_PROBABILITY = 1e-3

@@ -16,10 +16,10 @@ from typing import Literal, Self, TypeAlias
 import numpy as np
 from numpy.typing import NDArray
 
+from wolfstream.solver.adaptive.temporal_answers import TemporalAnswers
 from wolfstream.solver.adaptive.view import ClassAnswers
 from wolfstream.solver.arrays import Float64Array
 from wolfstream.solver.labels import Label, text_of
-from wolfstream.solver.stream.temporal_answers import TemporalAnswers
 
 # Text of a label -> weight, 1 for others; "balanced": n / (K n_k) for n samples, n_k of class k.
 ClassWeight: TypeAlias = Literal["balanced"] | Mapping[str, float]

@@ -15,9 +15,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from wolfstream.solver.arrays import Float64Array
-from wolfstream.solver.compiled import compiled
-from wolfstream.solver.stream.value_mixture import (
+from wolfstream.solver.adaptive.value_mixture import (
     DECAY,
     ValueMixture,
     influence,
@@ -28,6 +26,8 @@ from wolfstream.solver.stream.value_mixture import (
     predict_rows,
     rescale,
 )
+from wolfstream.solver.arrays import Float64Array
+from wolfstream.solver.compiled import compiled
 
 FAR = 3.0
 

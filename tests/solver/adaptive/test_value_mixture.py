@@ -3,8 +3,8 @@
 import numpy as np
 import pytest
 
+from wolfstream.solver.adaptive import value_mixture as mixture
 from wolfstream.solver.arrays import Float64Array
-from wolfstream.solver.stream import value_mixture as mixture
 
 
 def of_oracle(

@@ -24,10 +24,7 @@ from numpy.typing import NDArray
 
 from wolfstream.solver.adaptive.least_squares import least_squares_step
 from wolfstream.solver.adaptive.regressor import ValueAnswers
-from wolfstream.solver.arrays import Float64Array
-from wolfstream.solver.compiled import compiled, inner, larger, smaller
-from wolfstream.solver.held import Holder, Words, held, hold
-from wolfstream.solver.stream.value_mixture import (
+from wolfstream.solver.adaptive.value_mixture import (
     CORE,
     MixtureWork,
     ValueMixture,
@@ -38,6 +35,9 @@ from wolfstream.solver.stream.value_mixture import (
     mixture_work,
     new_mixture,
 )
+from wolfstream.solver.arrays import Float64Array
+from wolfstream.solver.compiled import compiled, inner, larger, smaller
+from wolfstream.solver.held import Holder, Words, held, hold
 
 LAGS, ERRORS = 4, 2
 FEATURES = LAGS + ERRORS + 1

@@ -11,8 +11,10 @@ from typing import Any, NamedTuple, Protocol, Self
 import numpy as np
 from numpy.typing import NDArray
 
+from wolfstream.solver.adaptive.class_weights import ClassWeight, ClassWeights, WeightedAnswers
 from wolfstream.solver.adaptive.classifier import AdaptiveClassifier
 from wolfstream.solver.adaptive.gradients import Gradient, class_gradient, value_gradient
+from wolfstream.solver.adaptive.label_past import LabelPast, PastView
 from wolfstream.solver.adaptive.late_texts import with_experts
 from wolfstream.solver.adaptive.learners import Learners
 from wolfstream.solver.adaptive.regressor import AdaptiveRegressor, predict_values
@@ -27,6 +29,9 @@ from wolfstream.solver.adaptive.settings import (
 )
 from wolfstream.solver.adaptive.standing import Standing
 from wolfstream.solver.adaptive.target_scale import Units
+from wolfstream.solver.adaptive.temporal_answers import TemporalAnswers
+from wolfstream.solver.adaptive.tree_experts import MOST_COLUMNS, TreeExperts, TreesView
+from wolfstream.solver.adaptive.tree_mixing import ClassMixing, ValueMixing
 from wolfstream.solver.adaptive.view import ClassView, joined, predict_classes
 from wolfstream.solver.arrays import Float64Array
 from wolfstream.solver.labels import Label, Task
@@ -35,11 +40,6 @@ from wolfstream.solver.rows.answers import Answer, Values
 from wolfstream.solver.rows.head_rows import NO_HINTS, Hints, RawRows
 from wolfstream.solver.rows.matrix import Matrix, SparseRows, take_rows
 from wolfstream.solver.rows.sample_weights import Weights, as_numbers, weights_of
-from wolfstream.solver.stream.class_weights import ClassWeight, ClassWeights, WeightedAnswers
-from wolfstream.solver.stream.label_past import LabelPast, PastView
-from wolfstream.solver.stream.temporal_answers import TemporalAnswers
-from wolfstream.solver.stream.tree_experts import MOST_COLUMNS, TreeExperts, TreesView
-from wolfstream.solver.stream.tree_mixing import ClassMixing, ValueMixing
 
 # More rows than a bank's memory depends on.
 _MANY = 1 << 20
