@@ -185,7 +185,7 @@ def serve(
 
     with compiling() as process:
         from wolfstream.service.errors import StartupError
-        from wolfstream.service.web.server import serve as run
+        from wolfstream.service.server.main_process import serve as run
 
         try:
             run(settings, loads, recover, process, no_keys)

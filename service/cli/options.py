@@ -182,7 +182,7 @@ def open_fleet_at(servers: str) -> "Iterator[Fleet]":
 
     with fleet_errors():
         from wolfstream.service.fleet.opening import connect, open_fleet
-        from wolfstream.service.web.joining import nats_login
+        from wolfstream.service.server.joining import nats_login
 
         settings = Settings()
         bounds = settings.fleet_log_bytes, settings.fleet_state_bytes

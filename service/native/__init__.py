@@ -7,6 +7,6 @@ says how often Python collects garbage.
 
 It may import `service.model`, `service.heads`, `service.spec`, `solver.stream`,
 `solver.frank_wolfe`, `solver.kernels`, `solver.prepare`, `solver.rows`.
-It is imported by `service.cli`, `service.web`, `service.cluster`, `service.engine`,
+It is imported by `service.cli`, `service.server`, `service.cluster`, `service.engine`,
 `service.recovery`.
 """

@@ -10,7 +10,7 @@ use_compile_cache()  # before numba is imported
 
 for _name in (
     "wolfstream.service.cli.main",
-    "wolfstream.service.web.server",
+    "wolfstream.service.server.main_process",
     "tests.service.process",
 ):
     importlib.import_module(_name)
@@ -18,7 +18,7 @@ for _name in (
 for _name in ("uvicorn.loops.uvloop", "uvicorn.lifespan.off", "httpcore"):
     importlib.import_module(_name)
 if importlib.util.find_spec("nats"):
-    importlib.import_module("wolfstream.service.web.joining")
+    importlib.import_module("wolfstream.service.server.joining")
     importlib.import_module("wolfstream.service.cluster.roles")
 
 from wolfstream.service.native.compiled_parts import compile_all, needed_first, parts  # noqa: E402

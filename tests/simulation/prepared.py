@@ -21,8 +21,8 @@ from tests.simulation import loops  # noqa: E402
 
 loops.install()
 for _name in (
-    "wolfstream.service.web.server",
-    "wolfstream.service.web.joining",
+    "wolfstream.service.server.main_process",
+    "wolfstream.service.server.joining",
     "wolfstream.service.cluster.roles",
     "nats.js.kv",
 ):

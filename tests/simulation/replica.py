@@ -1,6 +1,6 @@
 """A whole replica: what `wolfstream serve --fleet` runs, in threads of the simulation.
 
-Everything is the product's, from `service.web.server.serve` on, except uvicorn's sockets, the
+Everything is the product's, from `service.server.main_process.serve` on, except uvicorn's sockets, the
 connection to NATS, and what is compiled at the start.
 """
 
@@ -23,8 +23,8 @@ from tests.simulation.stream_link import Connections, SimulatedWire
 from wolfstream.service.errors import StartupError
 from wolfstream.service.fleet import opening
 from wolfstream.service.native.warm_up import WarmUp
+from wolfstream.service.server import main_process
 from wolfstream.service.settings import Settings
-from wolfstream.service.web import server
 
 logger = logging.getLogger("tests.simulation")
 
@@ -121,7 +121,7 @@ class Replica:
         )
         _of_group[group] = self
         try:
-            server.serve(settings, {})
+            main_process.serve(settings, {})
         except StartupError as error:
             logger.warning("%s does not start: %s", self.name, error)
         except Exception:

@@ -6,7 +6,7 @@ refuses pages of other sites, `guard` checks keys, and `shares` bounds the strea
 and `stream_forwarder`. `leader_proxy` does the same between the processes of one server. `shortcut`
 lets hot calls bypass the router.
 
-It may import `service.cluster`, `service.settings`, `service.web.formats`, `service.calls`,
-`service.access`, `service.diagnostics`.
-It is imported by `service.web`, `service.web.routes`, `service.web.metrics`.
+It may import `service.web.formats`, `service.cluster`, `service.calls`, `service.access`,
+`service.diagnostics`, `service.settings`.
+It is imported by `service.server`, `service.web.routes`, `service.web.metrics`.
 """

@@ -414,7 +414,7 @@ def test_the_log_of_uvicorn_looks_like_ours(server: ServerProcess) -> None:
     line = find(server, logger="uvicorn.error", level="WARNING")
     assert "request_id" not in line
     assert {line["logger"] for line in log(server)} >= {
-        "wolfstream.service.web.server",
+        "wolfstream.service.server.main_process",
         "uvicorn.error",
     }
 

@@ -25,9 +25,9 @@ from websockets.sync.client import connect
 from tests.service.access.test_keys import problem
 from tests.service.process import ServerProcess
 from tests.service.specs import PAPERS
+from wolfstream.service.server.http_server import client_config
 from wolfstream.service.settings import Settings
 from wolfstream.service.web.formats.memory import MemoryBudget
-from wolfstream.service.web.http_server import client_config
 from wolfstream.service.web.layers.paced_protocol import Beginnings
 
 MOST, PATIENCE, SOON = 4, 1.0, 20.0

@@ -14,10 +14,10 @@ import pytest
 from uvicorn.server import ServerState
 
 from tests.service.process import ServerProcess
+from wolfstream.service.server.http_server import client_config
 from wolfstream.service.settings import Settings
 from wolfstream.service.web.formats import memory
 from wolfstream.service.web.formats.memory import MemoryBudget, Reserve
-from wolfstream.service.web.http_server import client_config
 from wolfstream.service.web.layers.connections import BoundedProtocol
 
 MB = 1 << 20

@@ -32,8 +32,8 @@ from tests.service.process import ServerProcess
 from wolfstream.service.client.errors import Unsuitable
 from wolfstream.service.client.sync import Client
 from wolfstream.service.errors import StartupError
+from wolfstream.service.server.tls import check_advertised, check_tls, client_tls, replica_tls
 from wolfstream.service.settings import Settings
-from wolfstream.service.web.tls import check_advertised, check_tls, client_tls, replica_tls
 
 
 class Pair(NamedTuple):

@@ -1,4 +1,4 @@
-"""Runs a worker: `python -m wolfstream.service.web.worker CHANNEL LISTENER`.
+"""Runs a worker: `python -m wolfstream.service.server.worker CHANNEL LISTENER`.
 
 The arguments are the file descriptors of two inherited sockets. The process ends with its leader,
 even if the leader is killed.
@@ -21,7 +21,7 @@ def main() -> None:
     # Imported only now: numba reads the cache's location when it is imported.
     from wolfstream.service.cluster.processes import read_settings
     from wolfstream.service.diagnostics.logging_setup import set_up_logging
-    from wolfstream.service.web.worker_server import serve_worker
+    from wolfstream.service.server.worker_server import serve_worker
 
     channel, listener = (socket.socket(fileno=int(number)) for number in sys.argv[1:3])
     settings, forward, keys = read_settings(channel)

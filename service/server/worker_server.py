@@ -18,14 +18,14 @@ from wolfstream.service.cluster.follower_engine import FollowerEngine
 from wolfstream.service.cluster.reports import WorkerCounts
 from wolfstream.service.heads.entry_points import permit
 from wolfstream.service.native.process import begin_serving
-from wolfstream.service.settings import Settings
-from wolfstream.service.web.formats.memory import MemoryBudget
-from wolfstream.service.web.http_server import (
+from wolfstream.service.server.http_server import (
     SHUTDOWN_SECONDS,
     HttpServer,
     client_config,
     watch_keys,
 )
+from wolfstream.service.settings import Settings
+from wolfstream.service.web.formats.memory import MemoryBudget
 from wolfstream.service.web.layers.connections import watch_connections
 from wolfstream.service.web.routes.app import create_worker_app
 from wolfstream.service.web.routes.stream import Streams

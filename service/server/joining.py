@@ -25,8 +25,8 @@ from wolfstream.service.fleet.connecting import Login
 from wolfstream.service.fleet.flushing import warn_of_flushing
 from wolfstream.service.fleet.opening import Fleet, connect, open_fleet
 from wolfstream.service.fleet.streams import grow_streams
+from wolfstream.service.server.tls import check_advertised, client_tls, replica_tls
 from wolfstream.service.settings import Settings
-from wolfstream.service.web.tls import check_advertised, client_tls, replica_tls
 
 
 def nats_login(settings: Settings) -> Login:

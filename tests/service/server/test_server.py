@@ -18,9 +18,9 @@ from wolfstream.service.access.key_file import KeyFile
 from wolfstream.service.access.keys import add_key
 from wolfstream.service.engine import turns
 from wolfstream.service.errors import StartupError
+from wolfstream.service.server.listeners import bound_sockets, url_of
+from wolfstream.service.server.workers import check_workers
 from wolfstream.service.settings import Settings
-from wolfstream.service.web.listeners import bound_sockets, url_of
-from wolfstream.service.web.workers import check_workers
 
 
 class Ended(NamedTuple):
@@ -106,7 +106,7 @@ def test_ways_to_answer_other_machines(tmp_path: Path, has_keys: bool, insecure:
 def test_workers_share_a_port_that_nobody_else_has(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("wolfstream.service.web.listeners._BIND_RETRY_SECONDS", 0.0)
+    monkeypatch.setattr("wolfstream.service.server.listeners._BIND_RETRY_SECONDS", 0.0)
     settings = Settings(port=0, data=tmp_path, workers=3)
     with bound_sockets(settings, has_keys=False) as listeners:
         ports = {listener.getsockname()[1] for listener in listeners}

@@ -31,6 +31,17 @@ from wolfstream.service.native.process import begin_serving
 from wolfstream.service.native.warm_up import WarmUp
 from wolfstream.service.recovery.rehearsal import leave_out_what_crashes
 from wolfstream.service.recovery.salvage import recover_directory
+from wolfstream.service.server.http_server import (
+    SHUTDOWN_SECONDS,
+    HttpServer,
+    client_config,
+    leader_config,
+    read_ring,
+    watch_keys,
+)
+from wolfstream.service.server.listeners import bound_sockets, url_of
+from wolfstream.service.server.tls import check_tls
+from wolfstream.service.server.workers import Workers, check_workers
 from wolfstream.service.settings import Settings, taken_bytes
 from wolfstream.service.storage.crash_marks import ProcessMark, last_crash, watch_for_crashes
 from wolfstream.service.storage.data_directory import (
@@ -42,20 +53,9 @@ from wolfstream.service.storage.data_directory import (
 )
 from wolfstream.service.storage.key_mark import FileKeyMark, JournalKeyMark, check_keys
 from wolfstream.service.web.formats.memory import MemoryBudget
-from wolfstream.service.web.http_server import (
-    SHUTDOWN_SECONDS,
-    HttpServer,
-    client_config,
-    leader_config,
-    read_ring,
-    watch_keys,
-)
 from wolfstream.service.web.layers.connections import watch_connections
-from wolfstream.service.web.listeners import bound_sockets, url_of
 from wolfstream.service.web.routes.app import create_app
 from wolfstream.service.web.routes.stream import Streams
-from wolfstream.service.web.tls import check_tls
-from wolfstream.service.web.workers import Workers, check_workers
 
 if TYPE_CHECKING:
     from wolfstream.service.cluster.roles import Roles
@@ -227,7 +227,7 @@ def _join(
 ) -> "Fleet":
     """Connect to the fleet until the stack is closed. Raises StartupError."""
     try:
-        from wolfstream.service.web.joining import check_settings, fleet_connection
+        from wolfstream.service.server.joining import check_settings, fleet_connection
     except ModuleNotFoundError:
         raise StartupError(
             "a fleet needs the client of NATS: pip install 'wolfstream[fleet]'"
@@ -245,7 +245,7 @@ def _begin_roles(engine: Engine, fleet: "Fleet", settings: Settings) -> "Roles":
 
 
 def _membership(roles: "Roles", engine: Engine, feeds: Feeds, settings: Settings) -> Membership:
-    from wolfstream.service.web.joining import create_membership
+    from wolfstream.service.server.joining import create_membership
 
     return create_membership(roles, engine, feeds, settings)
 
@@ -254,7 +254,7 @@ def _read_ring(settings: Settings, fleet: "Fleet | None") -> KeyRing:
     try:
         if fleet is None:
             return read_ring(settings)
-        from wolfstream.service.web.joining import watched_keys
+        from wolfstream.service.server.joining import watched_keys
 
         return KeyRing(watched_keys(fleet))
     except KeysError as error:
