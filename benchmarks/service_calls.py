@@ -34,9 +34,9 @@ from wolfstream.service.native.warm_up import WarmUp
 from wolfstream.service.settings import Settings
 from wolfstream.service.storage.data_directory import open_storage, side_path
 from wolfstream.service.web.formats.memory import MemoryBudget
-from wolfstream.service.web.layers.shortcut import Shortcut
 from wolfstream.service.web.routes.app import create_app
 from wolfstream.service.web.routes.stream import Streams
+from wolfstream.service.web.transport.shortcut import Shortcut
 
 REQUESTS, AT_ONCE = 1_600, 32
 Send = Callable[..., Awaitable[int]]

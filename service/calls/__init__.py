@@ -6,5 +6,5 @@ what calls take and give, which describe them; nothing is checked by them.
 
 It may import `service.samples`, `service.spec`, `service.access`.
 It is imported by `service.client`, `service.server`, `service.web.routes`, `service.web.openapi`,
-`service.web.layers`, `service.web.formats`, `service.engine`, `service.model`.
+`service.web.transport`, `service.web.formats`, `service.engine`, `service.model`.
 """

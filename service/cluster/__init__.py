@@ -26,5 +26,5 @@ these.
 
 It may import `service.fleet`, `service.engine`, `service.native`, `service.storage`,
 `service.model`, `service.samples`, `service.spec`, `service.diagnostics`, `service.settings`.
-It is imported by `service.server`, `service.web.routes`, `service.web.layers`.
+It is imported by `service.server`, `service.web.routes`, `service.web.transport`.
 """

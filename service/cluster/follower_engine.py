@@ -211,7 +211,7 @@ class FollowerEngine:
         return self._calls.begin(FrameKind.LABEL, model.id, head, labels_to_plain(labels), expected)
 
     def allowing(self, max_lag_seconds: float) -> "FollowerEngine":
-        """Return self: the leader answers such calls (`web.layers.leader_proxy`)."""
+        """Return self: the leader answers such calls (`web.transport.leader_proxy`)."""
         del max_lag_seconds
         return self
 

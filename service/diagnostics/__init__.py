@@ -2,5 +2,6 @@
 
 It may import nothing of the rest.
 It is imported by `service.server`, `service.web.routes`, `service.web.metrics`,
-`service.web.layers`, `service.web.formats`, `service.cluster`, `service.engine`, `service.model`.
+`service.web.transport`, `service.web.formats`, `service.cluster`, `service.engine`,
+`service.model`.
 """

@@ -16,10 +16,10 @@ from wolfstream.service.errors import StartupError
 from wolfstream.service.settings import Settings
 from wolfstream.service.web.formats.memory import MemoryBudget
 from wolfstream.service.web.formats.problems import problem_response
-from wolfstream.service.web.layers.connections import BoundedProtocol
-from wolfstream.service.web.layers.listener import Listener
-from wolfstream.service.web.layers.stream_connections import BoundedStream
 from wolfstream.service.web.routes.stream import Streams
+from wolfstream.service.web.transport.connections import BoundedProtocol
+from wolfstream.service.web.transport.listener import Listener
+from wolfstream.service.web.transport.stream_connections import BoundedStream
 
 logger = logging.getLogger(__name__)
 

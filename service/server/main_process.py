@@ -53,9 +53,9 @@ from wolfstream.service.storage.data_directory import (
 )
 from wolfstream.service.storage.key_mark import FileKeyMark, JournalKeyMark, check_keys
 from wolfstream.service.web.formats.memory import MemoryBudget
-from wolfstream.service.web.layers.connections import watch_connections
 from wolfstream.service.web.routes.app import create_app
 from wolfstream.service.web.routes.stream import Streams
+from wolfstream.service.web.transport.connections import watch_connections
 
 if TYPE_CHECKING:
     from wolfstream.service.cluster.roles import Roles

@@ -26,9 +26,9 @@ from wolfstream.service.server.http_server import (
 )
 from wolfstream.service.settings import Settings
 from wolfstream.service.web.formats.memory import MemoryBudget
-from wolfstream.service.web.layers.connections import watch_connections
 from wolfstream.service.web.routes.app import create_worker_app
 from wolfstream.service.web.routes.stream import Streams
+from wolfstream.service.web.transport.connections import watch_connections
 
 logger = logging.getLogger(__name__)
 

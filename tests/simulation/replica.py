@@ -1,7 +1,7 @@
 """A whole replica: what `wolfstream serve --fleet` runs, in threads of the simulation.
 
-Everything is the product's, from `service.server.main_process.serve` on, except uvicorn's sockets, the
-connection to NATS, and what is compiled at the start.
+Everything is the product's, from `service.server.main_process.serve` on, except uvicorn's sockets,
+the connection to NATS, and what is compiled at the start.
 """
 
 import asyncio
@@ -187,7 +187,7 @@ class _Compiled(WarmUp):
 def install(world: World) -> None:
     """Replace what a replica would do to the real world."""
     _replace(
-        server,
+        main_process,
         set_up_logging=lambda _: None,
         bound_sockets=_no_sockets,
         WarmUp=_Compiled,

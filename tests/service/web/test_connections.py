@@ -28,7 +28,7 @@ from tests.service.specs import PAPERS
 from wolfstream.service.server.http_server import client_config
 from wolfstream.service.settings import Settings
 from wolfstream.service.web.formats.memory import MemoryBudget
-from wolfstream.service.web.layers.paced_protocol import Beginnings
+from wolfstream.service.web.transport.paced_protocol import Beginnings
 
 MOST, PATIENCE, SOON = 4, 1.0, 20.0
 # Addresses whose streams take all connections: one address gets three quarters.

@@ -2,7 +2,7 @@
 
 | event | response |
 |---|---|
-| more than `connections` | some that wait for their clients are closed (`web.layers.room`): 503 |
+| more than `connections` | some that wait for their clients are closed (`room`): 503 |
 | more, and none waits, from a network with many | 503, and the new one is closed |
 | the same, from one with few, or for the health paths | responds as usual |
 | far more | none: the new connection is closed at once |
@@ -16,7 +16,7 @@
 | a client reads nothing for `patience_seconds` | none; a websocket is closed with 1008 |
 | a client does not end TLS soon after the server has | none: the connection is closed |
 
-`web.layers.guard` refuses the requests of the second line, because it knows the paths. One task
+`web.transport.guard` refuses the requests of the second line, because it knows the paths. One task
 checks all connections for slow clients every few seconds, so requests need no timers.
 """
 
@@ -39,9 +39,9 @@ from wolfstream.service.errors import (
 )
 from wolfstream.service.settings import Settings
 from wolfstream.service.web.formats.memory import RESERVE
-from wolfstream.service.web.layers.listener import Handshake
-from wolfstream.service.web.layers.paced_protocol import PacedProtocol
-from wolfstream.service.web.layers.room import (
+from wolfstream.service.web.transport.listener import Handshake
+from wolfstream.service.web.transport.paced_protocol import PacedProtocol
+from wolfstream.service.web.transport.room import (
     UNREAD_SECONDS,
     AwaitedStep,
     ClientWait,
@@ -49,7 +49,7 @@ from wolfstream.service.web.layers.room import (
     is_rare,
     make_room,
 )
-from wolfstream.service.web.layers.stream_connections import BoundedStream
+from wolfstream.service.web.transport.stream_connections import BoundedStream
 
 
 class CoalescingTransport:

@@ -12,7 +12,7 @@ from websockets.exceptions import ConnectionClosed, InvalidStatus, WebSocketExce
 from websockets.typing import Subprotocol
 
 from wolfstream.service.cluster.connections import CONNECT_SECONDS
-from wolfstream.service.web.layers.http_forwarder import (
+from wolfstream.service.web.transport.http_forwarder import (
     FORWARDED_HEADER,
     HOP_BY_HOP,
     NOT_LEADER,

@@ -26,7 +26,7 @@ from wolfstream.service.web.formats.body import read_body, respond
 from wolfstream.service.web.formats.bounds import SPEC_BOUNDS, SPEC_BYTES
 from wolfstream.service.web.formats.revisions import read_max_lag
 from wolfstream.service.web.formats.wire import JSON, format_of_body
-from wolfstream.service.web.layers.http_forwarder import (
+from wolfstream.service.web.transport.http_forwarder import (
     FORWARDED_HEADER,
     HttpForwarder,
     ReplayableBody,
@@ -36,7 +36,7 @@ from wolfstream.service.web.layers.http_forwarder import (
     is_read_only,
     try_answer,
 )
-from wolfstream.service.web.layers.stream_forwarder import forward_stream
+from wolfstream.service.web.transport.stream_forwarder import forward_stream
 
 # How long to look for a leader, and the pause between two attempts.
 _LEADER_TIMEOUT_SECONDS, _PAUSE_SECONDS = 10.0, 0.05

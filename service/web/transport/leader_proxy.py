@@ -16,14 +16,14 @@ from starlette.types import ASGIApp, Receive, Scope, Send
 from wolfstream.service.calls.lookup import is_for, target_of
 from wolfstream.service.errors import NotReady, Refusal, TooLarge
 from wolfstream.service.settings import Settings
-from wolfstream.service.web.layers.guard import check_crowd
-from wolfstream.service.web.layers.http_forwarder import (
+from wolfstream.service.web.transport.guard import check_crowd
+from wolfstream.service.web.transport.http_forwarder import (
     ReplayableBody,
     Unreachable,
     stopped,
     try_answer,
 )
-from wolfstream.service.web.layers.stream_forwarder import forward_stream
+from wolfstream.service.web.transport.stream_forwarder import forward_stream
 
 # Headers that concern one connection, or that this layer sets itself.
 _NOT_FORWARDED = frozenset(

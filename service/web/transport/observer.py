@@ -20,7 +20,7 @@ from wolfstream.service.diagnostics import tracing
 from wolfstream.service.diagnostics.metrics import Histogram
 from wolfstream.service.web.formats.paths import is_public
 from wolfstream.service.web.formats.problems import CLIENT_LEFT, problem_response
-from wolfstream.service.web.layers.http_forwarder import stopped
+from wolfstream.service.web.transport.http_forwarder import stopped
 
 logger = logging.getLogger(__name__)
 
