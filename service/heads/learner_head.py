@@ -10,13 +10,13 @@ from numpy.typing import NDArray
 from typing_extensions import override
 
 from wolfstream.service.errors import Untrained
-from wolfstream.service.heads.changes import Change
 from wolfstream.service.heads.class_scores import Hits
 from wolfstream.service.heads.online_learner import Batch, DescribedView, OnlineLearner
 from wolfstream.service.heads.protocol import HeadView
 from wolfstream.service.heads.saved_calibration import calibration_arrays, with_calibration
 from wolfstream.service.heads.value_scores import Errors
 from wolfstream.solver.arrays import Float64Array
+from wolfstream.solver.calibration.changes import Change
 from wolfstream.solver.calibration.values import ValueConfidence
 from wolfstream.solver.stream.class_head import ClassHead, ClassHeadView
 from wolfstream.solver.stream.reasons import HeadGradient

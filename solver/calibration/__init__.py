@@ -1,4 +1,7 @@
-"""How sure a learner may be: calibrated probabilities, conformal sets and intervals.
+"""How good a learner's predictions are so far: probabilities, sets, intervals, and changes.
+
+All is learned from prequential predictions: the calibration of probabilities, conformal sets and
+intervals, and whether losses have risen (`changes`).
 
 It may import nothing of the rest.
 It is imported by `service.notebook`, `service.training`, `service.heads`, `solver.estimators`,

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.service.engine.test_no_crash import ROOT
+from tests.service.recovery.test_no_crash import ROOT
 from tests.service.streams import two_classes
 from tests.service.writer_bench import Bench
 from wolfstream.service.recovery.rehearsal import leave_out_what_crashes

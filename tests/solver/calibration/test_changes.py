@@ -7,10 +7,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from wolfstream.service.heads import changes
-from wolfstream.service.heads.changes import ALPHA, Changes
 from wolfstream.service.heads.class_scores import Hits
 from wolfstream.service.heads.value_scores import Errors
+from wolfstream.solver.calibration import changes
+from wolfstream.solver.calibration.changes import ALPHA, Changes
 
 
 def fed(losses: "np.ndarray", part: int = 1000, scaled: bool = False) -> Changes:
