@@ -8,5 +8,5 @@ It may import `service.samples`, `service.spec`, `solver.stream`, `solver.adapti
 `solver.simplex`, `solver.kernels`, `solver.trees`, `solver.prepare`, `solver.rows`.
 It is imported by `wolfstream`, `service.cli`, `service.notebook`, `service.server`,
 `service.web.routes`, `service.web.metrics`, `service.training`, `service.engine`,
-`service.recovery`, `service.native`, `service.model`.
+`service.recovery`, `service.compilation`, `service.model`.
 """

@@ -6,7 +6,7 @@ replica to its fleet.
 
 It may import `service.web.routes`, `service.web.transport`, `service.web.formats`,
 `service.cluster`, `service.monitor`, `service.fleet`, `service.engine`, `service.recovery`,
-`service.native`, `service.storage`, `service.heads`, `service.calls`, `service.access`,
+`service.compilation`, `service.storage`, `service.heads`, `service.calls`, `service.access`,
 `service.diagnostics`, `service.settings`.
 It is imported by `service.cli`.
 """

@@ -20,9 +20,9 @@ from tests.simulation.kernel import Group, Kernel
 from tests.simulation.loops import Loop
 from tests.simulation.network import Listener, Network
 from tests.simulation.stream_link import Connections, SimulatedWire
+from wolfstream.service.compilation.warm_up import WarmUp
 from wolfstream.service.errors import StartupError
 from wolfstream.service.fleet import opening
-from wolfstream.service.native.warm_up import WarmUp
 from wolfstream.service.server import main_process
 from wolfstream.service.settings import Settings
 

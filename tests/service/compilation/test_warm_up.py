@@ -16,12 +16,9 @@ import numpy as np
 import pytest
 
 from tests.service.specs import read_papers_spec
-from wolfstream.service.engine.facade import Engine
-from wolfstream.service.errors import NotReady
-from wolfstream.service.native import compilation
-from wolfstream.service.native.compilation import Process
-from wolfstream.service.native.compile_cache import compile_once, is_complete, mark_complete
-from wolfstream.service.native.compiled_parts import (
+from wolfstream.service.compilation import compiler_process
+from wolfstream.service.compilation.compile_cache import compile_once, is_complete, mark_complete
+from wolfstream.service.compilation.compiled_parts import (
     CompiledPart,
     compile_all,
     needed_first,
@@ -29,7 +26,10 @@ from wolfstream.service.native.compiled_parts import (
     parts_for,
     wanted_first,
 )
-from wolfstream.service.native.warm_up import WarmUp
+from wolfstream.service.compilation.compiler_process import Process
+from wolfstream.service.compilation.warm_up import WarmUp
+from wolfstream.service.engine.facade import Engine
+from wolfstream.service.errors import NotReady
 from wolfstream.service.settings import Settings
 from wolfstream.service.spec.model import ModelSpec
 from wolfstream.service.storage.data_directory import open_storage
@@ -380,7 +380,7 @@ def test_a_complete_cache_needs_no_process(monkeypatch: pytest.MonkeyPatch) -> N
 
     monkeypatch.setattr(subprocess, "Popen", refuse)
     mark_complete()
-    with compilation.compiling() as process:
+    with compiler_process.compiling() as process:
         assert process is None
 
     async def run() -> None:
@@ -392,7 +392,7 @@ def test_a_complete_cache_needs_no_process(monkeypatch: pytest.MonkeyPatch) -> N
 
 
 def test_a_server_that_does_not_start_leaves_no_process() -> None:
-    with compilation.compiling() as process:
+    with compiler_process.compiling() as process:
         assert process is not None
         assert process.poll() is None
     assert process.wait(30) == -15
@@ -401,7 +401,7 @@ def test_a_server_that_does_not_start_leaves_no_process() -> None:
 def test_the_process_leaves_a_complete_cache_alone(cache: Path) -> None:
     mark_complete()
     done = subprocess.run(
-        [sys.executable, "-m", "wolfstream.service.native.compilation"],
+        [sys.executable, "-m", "wolfstream.service.compilation.compiler_process"],
         env={**os.environ, "NUMBA_CACHE_DIR": str(cache)},
         check=True,
         timeout=60,

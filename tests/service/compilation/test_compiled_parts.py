@@ -10,12 +10,12 @@ import pytest
 from tests.service.specs import read_papers_spec
 from tests.service.streams import asset_specs, few_words, part, three_classes, two_classes
 from wolfstream import solver
+from wolfstream.service.compilation.compiled_parts import parts
 from wolfstream.service.heads.fit import fit_from_record, fit_to_record
 from wolfstream.service.heads.kinds import fit_window
 from wolfstream.service.model.draft import Draft, Limits
 from wolfstream.service.model.learner import Learner
 from wolfstream.service.model.live import Model
-from wolfstream.service.native.compiled_parts import parts
 from wolfstream.service.samples.record import from_record, to_record
 from wolfstream.service.samples.tasks import Targets
 from wolfstream.service.samples.validation import Samples

@@ -1,6 +1,6 @@
 """Compiles the default model's code before the server is ready, and the rest while it serves.
 
-Another process (`native.compilation`) compiles half of the former and all of the rest, into a cache
+Another process (`compiler_process`) compiles half of the former and all of the rest, into a cache
 that the server loads from. A thread would hold the interpreter lock, and so block the event loop,
 most of the time.
 """
@@ -12,8 +12,7 @@ import threading
 import time
 from collections.abc import Callable, Iterable
 
-from wolfstream.service.native.compilation import Process, end
-from wolfstream.service.native.compiled_parts import (
+from wolfstream.service.compilation.compiled_parts import (
     CompiledPart,
     collect_garbage,
     collecting_seldom,
@@ -23,6 +22,7 @@ from wolfstream.service.native.compiled_parts import (
     parts,
     parts_for,
 )
+from wolfstream.service.compilation.compiler_process import Process, end
 from wolfstream.service.spec.model import ModelSpec
 
 logger = logging.getLogger(__name__)

@@ -1,9 +1,9 @@
 """The process that compiles everything into the cache, and how a server starts and ends it.
 
-`python -m wolfstream.service.native.compilation` is started before the server's modules are
-imported. It prints a line with the key of each part that is compiled; parts whose keys come on its
-standard input are compiled before the others. When all is compiled, it leaves a mark in the cache,
-so that the next start needs no such process. Images are built with it.
+`python -m wolfstream.service.compilation.compiler_process` is started before the server's modules
+are imported. It prints a line with the key of each part that is compiled; parts whose keys come on
+its standard input are compiled before the others. When all is compiled, it leaves a mark in the
+cache, so that the next start needs no such process. Images are built with it.
 
 It has the usual priority, because requests wait for what it compiles.
 """
@@ -15,7 +15,11 @@ import subprocess
 import sys
 from collections.abc import Iterator
 
-from wolfstream.service.native.compile_cache import is_complete, mark_complete, use_compile_cache
+from wolfstream.service.compilation.compile_cache import (
+    is_complete,
+    mark_complete,
+    use_compile_cache,
+)
 
 _STDIN = 0
 
@@ -29,7 +33,7 @@ def compiling() -> Iterator[Process | None]:
     if is_complete():
         yield None
         return
-    command = [sys.executable, "-m", "wolfstream.service.native.compilation"]
+    command = [sys.executable, "-m", "wolfstream.service.compilation.compiler_process"]
     pipe = subprocess.PIPE
     with subprocess.Popen(command, stdin=pipe, stdout=pipe, text=True) as process:
         try:
@@ -50,7 +54,7 @@ def main() -> None:
     if is_complete():
         return
     # numba reads the path of the cache when it is imported.
-    from wolfstream.service.native.compiled_parts import (
+    from wolfstream.service.compilation.compiled_parts import (
         collecting_seldom,
         compile_all,
         parts,

@@ -10,7 +10,7 @@ def test_it_ends_without_a_word_once_nobody_reads_what_it_reports():
     reader, writer = os.pipe()
     os.close(reader)
     program = (
-        "from wolfstream.service.native.compilation import report; "
+        "from wolfstream.service.compilation.compiler_process import report; "
         "report('a part'); print('went on')"
     )
     with os.fdopen(writer, "wb") as closed:

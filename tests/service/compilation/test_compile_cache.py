@@ -14,8 +14,8 @@ from pathlib import Path
 import pytest
 
 from wolfstream import solver
-from wolfstream.service.native import compile_cache
-from wolfstream.service.native.compile_cache import use_compile_cache
+from wolfstream.service.compilation import compile_cache
+from wolfstream.service.compilation.compile_cache import use_compile_cache
 
 VARIABLE = "NUMBA_CACHE_DIR"
 
@@ -226,7 +226,7 @@ class TestOthersPlaces:
 def test_it_is_set_before_numba_comes_and_numba_takes_it(tmp_path: Path):
     script = (
         "import sys\n"
-        "from wolfstream.service.native.compile_cache import use_compile_cache\n"
+        "from wolfstream.service.compilation.compile_cache import use_compile_cache\n"
         "directory = use_compile_cache()\n"
         "assert 'numba' not in sys.modules\n"
         "import numba\n"

@@ -9,11 +9,11 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from wolfstream.service.compilation.compile_cache import compile_once, is_complete
 from wolfstream.service.heads.exercises import rows_of_kind, rows_to_learn
 from wolfstream.service.heads.kinds import KINDS
 from wolfstream.service.model.learner import Learner
 from wolfstream.service.model.live import Model
-from wolfstream.service.native.compile_cache import compile_once, is_complete
 from wolfstream.service.spec.model import ModelSpec
 from wolfstream.solver.frank_wolfe.methods import METHODS
 from wolfstream.solver.frank_wolfe.one_versus_one import solve_pairs
@@ -63,7 +63,7 @@ class CompiledPart:
         self.exercise(self.spec, self.sparse)
 
     def compile_once(self, wait: bool) -> bool:
-        """Compile the part unless another process has; see `native.compile_cache`."""
+        """Compile the part unless another process has; see `compile_cache`."""
         return compile_once(self.key, self.compile, wait)
 
     @functools.cached_property
