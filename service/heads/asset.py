@@ -94,11 +94,11 @@ def _check_machines(
     require(shape_of("direction", arrays)[:1] != (), "direction", "has no machines")
     machines, width = (*shape_of("direction", arrays), 0)[:2]
     require(machines > int(arrays["counts"][0]), "direction", "has too few machines")
-    courses = [name.removesuffix("direction") for name in empty if name.endswith("direction")]
-    for course in courses:
-        _check_course(course, arrays, empty, (machines, width))
+    runs = [name.removesuffix("direction") for name in empty if name.endswith("direction")]
+    for run in runs:
+        _check_run(run, arrays, empty, (machines, width))
     if "lost" in empty:
-        check_shape("lost", arrays, (len(courses),))
+        check_shape("lost", arrays, (len(runs),))
         check_floats("lost", arrays)
     check_shape("target_scale", arrays, (2,))
     check_floats("target_scale", arrays)
@@ -135,24 +135,24 @@ def _check_kind_of_rows(arrays: Arrays, sparse: bool) -> None:
         require(bool(arrays["width"][1]) == sparse, "width", what)
 
 
-def _check_course(course: str, arrays: Arrays, empty: Arrays, shape: tuple[int, int]) -> None:
-    """Check the iterates of one course, given the prefix of their names."""
-    averages = len(empty[f"{course}rest"]) == len(empty[f"{course}direction"])
-    check_shape(f"{course}direction", arrays, shape)
+def _check_run(run: str, arrays: Arrays, empty: Arrays, shape: tuple[int, int]) -> None:
+    """Check the iterates of one run, given the prefix of their names."""
+    averages = len(empty[f"{run}rest"]) == len(empty[f"{run}direction"])
+    check_shape(f"{run}direction", arrays, shape)
     for name in _MACHINE_SUMS:
-        check_shape(course + name, arrays, (shape[0] if averages else 0, shape[1]))
+        check_shape(run + name, arrays, (shape[0] if averages else 0, shape[1]))
     for name in _MACHINE_NUMBERS:
-        check_shape(course + name, arrays, (shape[0],))
+        check_shape(run + name, arrays, (shape[0],))
     for name in _PROGRESS:
-        check_shape(course + name, arrays, (1,))
-    check_shape(f"{course}weight", arrays, (2,))
+        check_shape(run + name, arrays, (1,))
+    check_shape(f"{run}weight", arrays, (2,))
     for name in ("direction", *_MACHINE_SUMS, *_MACHINE_NUMBERS, *_PROGRESS, "weight"):
-        check_floats(course + name, arrays)
+        check_floats(run + name, arrays)
     for name in ("direction", *_MACHINE_SUMS, *_MACHINE_NUMBERS, "weight"):
         # Only a model with one machine may lack the score of a row.
-        require(not np.isnan(arrays[course + name]).any(), course + name, "has numbers missing")
-    steps = arrays[f"{course}progress_steps"][0]
-    require(0.0 <= steps <= _LARGEST_COUNT, f"{course}progress_steps", "is not a number of steps")
+        require(not np.isnan(arrays[run + name]).any(), run + name, "has numbers missing")
+    steps = arrays[f"{run}progress_steps"][0]
+    require(0.0 <= steps <= _LARGEST_COUNT, f"{run}progress_steps", "is not a number of steps")
 
 
 # kernel -> its approximate features
@@ -173,21 +173,21 @@ class MachinesView(NamedTuple):
     Attributes:
         model: the solver's view; None before the first sample.
         stats: the learner's part of the description.
-        courses: parameters and weight of each course; empty if there is only one.
+        runs: parameters and weight of each run; empty if there is only one.
         square_norm_limit: bound on ||x||^2 of a row.
         features: for sparse rows, one more than the largest feature index learned.
     """
 
     model: AssetView | None
     stats: dict[str, Any]
-    courses: list[dict[str, Any]]
+    runs: list[dict[str, Any]]
     square_norm_limit: float
     features: int
 
     @property
     def learners(self) -> list[dict[str, Any]]:
-        """The courses with their weights, if there are several."""
-        return self.courses
+        """The runs with their weights, if there are several."""
+        return self.runs
 
     @property
     def gauges(self) -> dict[str, float | None]:
@@ -263,7 +263,7 @@ class AssetLearner(WithoutMembers, HeadLearner[Asset]):
         return MachinesView(
             learner.view() if learner.steps else None,
             self._stats(learner) | self.estimated_widths,
-            _courses(learner),
+            _runs(learner),
             self.square_norm_limit(),
             self.features,
         )
@@ -278,29 +278,29 @@ class AssetLearner(WithoutMembers, HeadLearner[Asset]):
             "bytes": learner.nbytes,
         }
         if spec.horizon == "auto":
-            stats["horizon"] = learner.course.horizon
+            stats["horizon"] = learner.run.horizon
         if spec.features == "nystrom":
             used = n_rows(features.landmarks.exact) if isinstance(features, NystromMap) else 0
             stats["landmarks"] = {"used": used, "frozen": learner.frozen}
         return stats
 
 
-def _courses(learner: Asset) -> list[dict[str, Any]]:
-    """Return the weight and losses of each course, if there are several."""
-    courses = learner.courses
-    if len(courses.each) == 1 or not learner.steps:
+def _runs(learner: Asset) -> list[dict[str, Any]]:
+    """Return the weight and losses of each run, if there are several."""
+    runs = learner.runs
+    if len(runs.each) == 1 or not learner.steps:
         return []
-    worth = zip(courses.each, courses.weight.tolist(), courses.recent_loss.tolist(), strict=True)
+    worth = zip(runs.each, runs.weight.tolist(), runs.recent_loss.tolist(), strict=True)
     return [
         {
             "learner": "asset",
-            "horizon": course.horizon,
-            "average": course.rule.averages,
+            "horizon": run.horizon,
+            "average": run.rule.averages,
             "weight": weight,
             "recent_loss": recent,
             "overall_loss": None,
         }
-        for course, weight, recent in worth
+        for run, weight, recent in worth
     ]
 
 

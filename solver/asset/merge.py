@@ -49,16 +49,16 @@ def merge(
     if class_codes is not None:
         merged.meet_classes(1 + max(int(codes.max(initial=-1)) for codes in class_codes))
     steps = np.array([float(other.steps) for other in learners])
-    for number, course in enumerate(merged.courses.each):
-        others = [other.courses.each[number] for other in learners]
+    for number, run in enumerate(merged.runs.each):
+        others = [other.runs.each[number] for other in learners]
         machines = [widened_machines(other.machines, _width(first)) for other in others]
         if class_codes is not None:
             orders = [_machine_order(codes, merged.n_classes) for codes in class_codes]
             machines = [in_class_order(m, order) for m, order in zip(machines, orders, strict=True)]
-        course.machines = _merged_machines(machines, steps / steps.sum())
-        course.progress = _merged_progress([other.progress for other in others], steps)
-    lost = np.stack([other.courses.lost for other in learners])
-    merged.courses.lost = steps @ lost / steps.sum()
+        run.machines = _merged_machines(machines, steps / steps.sum())
+        run.progress = _merged_progress([other.progress for other in others], steps)
+    lost = np.stack([other.runs.lost for other in learners])
+    merged.runs.lost = steps @ lost / steps.sum()
     return merged
 
 
@@ -79,7 +79,7 @@ def sibling_of(learner: Asset) -> Asset:
     _check_frozen(learner)
     other = copy_of(learner)
     other.n_classes = 0
-    other.courses.begin(1, _width(other))
+    other.runs.begin(1, _width(other))
     return other
 
 

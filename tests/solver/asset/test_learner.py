@@ -31,7 +31,7 @@ def features(learner, X):
 
 def iterate(learner):
     """gamma_j of each machine."""
-    return learner.course.machines.scale[:, None] * learner.course.machines.direction
+    return learner.run.machines.scale[:, None] * learner.run.machines.direction
 
 
 def learned(X, codes, length=256, **parameters):
@@ -41,14 +41,14 @@ def learned(X, codes, length=256, **parameters):
 
 
 def oracle_of(learner, X, codes, n_classes):
-    oracle = oracle_asset.Asset(DIMENSION, n_classes, learner.course.rule.lam)
+    oracle = oracle_asset.Asset(DIMENSION, n_classes, learner.run.rule.lam)
     for V, code in zip(features(learner, X), codes, strict=True):
         oracle.learn(V, code)
     return oracle
 
 
 def assert_equal_machines(learner, other, tolerance):
-    for a, b in zip(learner.course.machines, other.course.machines, strict=True):
+    for a, b in zip(learner.run.machines, other.run.machines, strict=True):
         np.testing.assert_allclose(a, b, rtol=tolerance, atol=tolerance)
 
 
@@ -68,7 +68,7 @@ class TestSteps:
                 iterate(learner)[:known], oracle.gamma[-1][:known], **tolerance
             )
             np.testing.assert_allclose(
-                learner.course.machines.b[:known], oracle.b[-1][:known], **tolerance
+                learner.run.machines.b[:known], oracle.b[-1][:known], **tolerance
             )
         assert learner.steps == oracle.steps == 300
 
@@ -87,8 +87,8 @@ class TestSteps:
         learner, _ = learned(*stream, lam=lam)
         radius = 1.0 / np.sqrt(lam)
         for gamma, b in (
-            (iterate(learner), learner.course.machines.b),
-            averaged(learner.course.machines),
+            (iterate(learner), learner.run.machines.b),
+            averaged(learner.run.machines),
         ):
             assert np.linalg.norm(gamma, axis=1).max() <= radius * (1.0 + 1e-9)
             assert np.abs(b).max() <= max(radius, 1.0) * (1.0 + 1e-9)
@@ -97,7 +97,7 @@ class TestSteps:
         X, codes = clusters(seed=102, n=200)
         learner, _ = learned(X, codes)
         V = features(learner, X[:128])
-        assert learner.course.progress.square_norms[0] == pytest.approx(np.sum(V**2))
+        assert learner.run.progress.square_norms[0] == pytest.approx(np.sum(V**2))
 
 
 class TestAverages:

@@ -4,9 +4,9 @@ import numpy as np
 import pytest
 
 from tests.solver.streams import blocks, clusters, in_order_of_appearance, sparse
-from wolfstream.solver.asset.courses import KEPT, LARGEST_LOSS, RATE
 from wolfstream.solver.asset.learner import Asset
 from wolfstream.solver.asset.merge import merge
+from wolfstream.solver.asset.runs import KEPT, LARGEST_LOSS, RATE
 from wolfstream.solver.asset.step_rules import AUTO
 from wolfstream.solver.asset.view import predict
 from wolfstream.solver.kernels.functions import Kernel
@@ -55,7 +55,7 @@ def absorbed(learner, X, y, length):
 
 
 def combined(each, y, unit):
-    """Sample by sample by the formulas of `courses`, from decisions (n, courses, ...)."""
+    """Sample by sample by the formulas of `runs`, from decisions (n, runs, ...)."""
     lost, answers = np.zeros(each.shape[1]), []
     for said, label in zip(each, y, strict=True):
         weight = np.exp(-RATE * lost)
@@ -135,10 +135,10 @@ def test_the_last_iterate_answers_where_labels_cling_together():
     y = in_order_of_appearance((state + 0.3 * random.normal(size=6000) > 0.0).tolist())
     learner = made()
     learner.absorb(X, y)
-    assert not learner.course.rule.averages
+    assert not learner.run.rule.averages
 
 
-def test_features_of_sparse_rows_are_met_by_every_course():
+def test_features_of_sparse_rows_are_met_by_every_run():
     X, y = clusters(4, 600, n_features=12)
     dense_rows, sparse_rows = made(features="identity"), made(features="identity")
     dense_rows.absorb(X, y)
@@ -150,7 +150,7 @@ def test_features_of_sparse_rows_are_met_by_every_course():
     assert dense_rows.view().dimension == 12
 
 
-def test_several_are_merged_course_by_course():
+def test_several_are_merged_run_by_run():
     X, y = clusters(6, 3000)
     parts = [made(), made()]
     for one, part in zip(parts, blocks(3000, 1500), strict=True):

@@ -83,7 +83,7 @@ def _undisturbed(rule: StepRule, j: int) -> int:
     return min(ahead)
 
 
-class Course:
+class Run:
     """One-versus-rest machines that take steps by one rule, on given features.
 
     rule: the constants of the steps.

@@ -1,6 +1,6 @@
 """ASSET's steps by several rules side by side on the same features, weighted by recent losses.
 
-Course h has the weight w_h in predictions, and in the model, because all are linear in the same
+Run h has the weight w_h in predictions, and in the model, because all are linear in the same
 features:
 
     w_h ~ exp(-RATE L_h),   L_h <- KEPT L_h + loss_h
@@ -18,7 +18,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from wolfstream.solver.arrays import Float64Array
-from wolfstream.solver.asset.course import Course
+from wolfstream.solver.asset.run import Run
 from wolfstream.solver.asset.subgradient import StepRule
 
 RATE = 0.3
@@ -28,14 +28,14 @@ KEPT = 0.999
 LARGEST_LOSS = 10.0
 
 
-class Courses:
-    """A course for each rule; `lost` is L, (courses,).
+class Runs:
+    """A run for each rule; `lost` is L, (runs,).
 
     rules: at least one.
     """
 
     def __init__(self, rules: Sequence[StepRule]) -> None:
-        self.each = [Course(rule) for rule in rules]
+        self.each = [Run(rule) for rule in rules]
         self.lost, self._known = np.zeros(len(rules)), 0
 
     def begin(self, count: int, width: int) -> None:
@@ -44,40 +44,40 @@ class Courses:
         count: the number of machines.
         width: the number of features.
         """
-        for course in self.each:
-            course.begin(count, width)
+        for run in self.each:
+            run.begin(count, width)
         self.lost, self._known = np.zeros(len(self.each)), 0
 
     @property
-    def best(self) -> Course:
-        """The course with the largest weight."""
+    def best(self) -> Run:
+        """The run with the largest weight."""
         return self.each[int(np.argmin(self.lost))]
 
     @property
     def weight(self) -> Float64Array:
-        """The weights w, (courses,)."""
+        """The weights w, (runs,)."""
         return _weights(self.lost)
 
     @property
     def recent_loss(self) -> Float64Array:
-        """Discounted mean losses L / sum of KEPT^age, (courses,); NaN before the first sample."""
+        """Discounted mean losses L / sum of KEPT^age, (runs,); NaN before the first sample."""
         count = (1.0 - KEPT ** float(self.best.steps)) / (1.0 - KEPT)
         return self.lost / count if count > 0.0 else np.full(len(self.each), np.nan)
 
     @property
     def nbytes(self) -> int:
         """The bytes of all arrays."""
-        return sum(course.nbytes for course in self.each) + self.lost.nbytes
+        return sum(run.nbytes for run in self.each) + self.lost.nbytes
 
     def widen(self, width: int) -> None:
         """Append zero columns up to this number of features."""
-        for course in self.each:
-            course.widen(width)
+        for run in self.each:
+            run.widen(width)
 
     def meet_class(self) -> None:
         """Add a machine for a new class, before its first sample."""
-        for course in self.each:
-            course.meet_class()
+        for run in self.each:
+            run.meet_class()
 
     def step(
         self,
@@ -92,14 +92,14 @@ class Courses:
         V: see `windows.take_steps`.
         columns: see `windows.take_steps`.
         target: see `windows.take_steps`.
-        weight: (n,) sample weights, which the losses of courses ignore.
+        weight: (n,) sample weights, which the losses of runs ignore.
         classes: how many classes are known; 1 in regression.
 
         Returns the predictions before each step: (n, classes) scores, or (n, 1) targets.
         """
         scores: Float64Array = np.empty((len(self.each), len(V), classes))
-        for course, course_scores in zip(self.each, scores, strict=True):
-            course.step(V, columns, target, weight, course_scores)
+        for run, run_scores in zip(self.each, scores, strict=True):
+            run.step(V, columns, target, weight, run_scores)
         if len(self.each) == 1:
             only: Float64Array = scores[0]
             return only
@@ -112,7 +112,7 @@ class Courses:
         return answers
 
     def _mistakes(self, scores: Float64Array, target: Float64Array) -> Float64Array:
-        """Return 1 where a course was wrong, (courses, n); classes not met before have no score."""
+        """Return 1 where a run was wrong, (runs, n); classes not met before have no score."""
         n_known = np.maximum.accumulate(np.concatenate([[float(self._known)], target + 1.0]))
         self._known = int(n_known[-1])
         if n_known[0] < scores.shape[2]:
@@ -122,7 +122,7 @@ class Courses:
         return wrong
 
     def _add_losses(self, losses: Float64Array) -> Float64Array:
-        """Add losses (n, courses) to L; return L before each."""
+        """Add losses (n, runs) to L; return L before each."""
         decay = KEPT ** np.arange(len(losses) + 1)[:, None]
         added = np.zeros((len(losses) + 1, len(self.each)))
         np.cumsum(losses / decay[1:], axis=0, out=added[1:])
@@ -133,7 +133,7 @@ class Courses:
 
     def averaged(self) -> tuple[Float64Array, Float64Array]:
         """Return the model of the classes that were met: gamma (classes, D) and b (classes,)."""
-        models = [course.averaged() for course in self.each]
+        models = [run.averaged() for run in self.each]
         if len(models) == 1:
             return models[0]
         gamma = sum(w * value for w, (value, _) in zip(self.weight, models, strict=True))
@@ -144,20 +144,20 @@ class Courses:
         """Return copies of the arrays from which `restore` continues."""
         first, *others = self.each
         arrays = first.state("")
-        for number, course in enumerate(others, start=1):
-            arrays |= course.state(f"course{number}_")
+        for number, run in enumerate(others, start=1):
+            arrays |= run.state(f"run{number}_")
         return arrays | {"lost": self.lost.copy()} if others else arrays
 
     def restore(self, state: Mapping[str, NDArray[Any]]) -> None:
         """Continue from a state."""
-        for number, course in enumerate(self.each):
-            course.restore(f"course{number}_" if number else "", state)
+        for number, run in enumerate(self.each):
+            run.restore(f"run{number}_" if number else "", state)
         if len(self.each) > 1:
             self.lost, self._known = np.array(state["lost"]), int(state["counts"][0])
 
 
 def _weights(lost: Float64Array) -> Float64Array:
-    """Return the weights w (..., courses) for the discounted losses L (..., courses)."""
+    """Return the weights w (..., runs) for the discounted losses L (..., runs)."""
     weight: Float64Array = np.exp(-RATE * (lost - lost.min(axis=-1, keepdims=True)))
     weight /= weight.sum(axis=-1, keepdims=True)
     return weight
