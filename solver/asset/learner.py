@@ -5,11 +5,11 @@
     classification  max(1 - y (V gamma + b), 0)
     regression      max(|y - (V gamma + b)| - epsilon, 0)
 
-Many classes are learned one-versus-rest with a common step length: machine c has y = +1 for class
-c. One more machine has y = -1 for every sample, like that of a class that has not appeared yet; a
-class that appears late starts with a copy of it. So every class has the machine that it would have
+Many classes are learned one-versus-rest with a common step length: function c has y = +1 for class
+c. One more function has y = -1 for every sample, like that of a class that has not appeared yet; a
+class that appears late starts with a copy of it. So every class has the function that it would have
 if all classes had been known from the first sample on. A weight multiplies a sample's loss in all
-machines. Targets of regression are scaled (`rows.targets`).
+iterates. Targets of regression are scaled (`rows.targets`).
 """
 
 from collections.abc import Mapping, Sequence
@@ -288,7 +288,7 @@ class Asset:
         return self.runs.step(V, columns, y.astype(np.float64), weights, self.n_classes)
 
     def meet_classes(self, count: int) -> None:
-        """Add machines for classes 0 to count - 1, before their first samples."""
+        """Add iterates for classes 0 to count - 1, before their first samples."""
         for _ in range(self.n_classes, count):
             self.runs.meet_class()
             self.n_classes += 1

@@ -1,4 +1,4 @@
-"""ASSET's steps by one rule: the machines, and the statistics that step lengths depend on."""
+"""ASSET's steps by one rule: the iterates, and the statistics that step lengths depend on."""
 
 import math
 from collections.abc import Mapping
@@ -9,15 +9,15 @@ from numpy.typing import NDArray
 
 from wolfstream.solver.arrays import Float64Array
 from wolfstream.solver.asset.iterates import (
-    Machines,
+    Iterates,
     averaged,
     mirror,
     next_window,
-    no_machines,
+    no_iterates,
     put_columns,
     refresh,
     select_columns,
-    widened_machines,
+    widened_iterates,
     with_new_class,
 )
 from wolfstream.solver.asset.subgradient import Progress, StepRule, no_progress, walk
@@ -27,7 +27,7 @@ _REFRESHED_EVERY = 4096
 
 
 def take_steps(
-    machines: Machines,
+    iterates: Iterates,
     V: Float64Array,
     columns: NDArray[np.int64] | None,
     target: Float64Array,
@@ -43,7 +43,7 @@ def take_steps(
     on, at its multiples: the model is the average over the last N to 2N steps. An average from
     N-bar on has one window.
 
-    machines: changed.
+    iterates: changed.
     V: (n, D), or (n, columns) if columns are given.
     columns: of V, ascending; V is zero in others. None for all.
     target: (n,) class numbers or scaled targets.
@@ -56,16 +56,16 @@ def take_steps(
     while start < len(target):
         step = int(progress.steps[0]) + 1
         part = slice(start, min(len(target), start + _undisturbed(rule, step)))
-        on = machines if columns is None else select_columns(machines, columns)
+        on = iterates if columns is None else select_columns(iterates, columns)
         walk(on, V[part], target[part], weight[part], rule, progress, scores[part])
         if columns is not None:
-            put_columns(machines, columns, on)
+            put_columns(iterates, columns, on)
         start = part.stop
         done = int(progress.steps[0])
         if rule.averages and _restarts(rule, done + 1):
-            next_window(machines)
+            next_window(iterates)
         if done % _REFRESHED_EVERY == 0:
-            refresh(machines)
+            refresh(iterates)
 
 
 def _restarts(rule: StepRule, j: int) -> bool:
@@ -84,7 +84,7 @@ def _undisturbed(rule: StepRule, j: int) -> int:
 
 
 class Run:
-    """One-versus-rest machines that take steps by one rule, on given features.
+    """One-versus-rest linear functions that take steps by one rule, on given features.
 
     rule: the constants of the steps.
     """
@@ -96,22 +96,22 @@ class Run:
     def begin(self, count: int, width: int) -> None:
         """Return to step 0.
 
-        count: the number of machines.
+        count: the number of iterates.
         width: the number of features.
         """
-        self._machines = no_machines(count, width, self.rule.averages)
+        self._iterates = no_iterates(count, width, self.rule.averages)
         self.progress = no_progress()
 
     @property
-    def machines(self) -> Machines:
+    def iterates(self) -> Iterates:
         """The iterates and their averages, of each class and of the class not met yet."""
-        if not self.rule.regression and len(self._machines.b) == 3:
-            mirror(self._machines)
-        return self._machines
+        if not self.rule.regression and len(self._iterates.b) == 3:
+            mirror(self._iterates)
+        return self._iterates
 
-    @machines.setter
-    def machines(self, machines: Machines) -> None:
-        self._machines = machines
+    @iterates.setter
+    def iterates(self, iterates: Iterates) -> None:
+        self._iterates = iterates
 
     @property
     def horizon(self) -> int | None:
@@ -126,15 +126,15 @@ class Run:
     @property
     def nbytes(self) -> int:
         """The bytes of all arrays."""
-        return sum(array.nbytes for array in [*self._machines, *self.progress])
+        return sum(array.nbytes for array in [*self._iterates, *self.progress])
 
     def widen(self, width: int) -> None:
         """Append zero columns up to this number of features."""
-        self._machines = widened_machines(self._machines, width)
+        self._iterates = widened_iterates(self._iterates, width)
 
     def meet_class(self) -> None:
-        """Add a machine for a new class, before its first sample."""
-        self._machines = with_new_class(self.machines)
+        """Add the iterate of a new class, before its first sample."""
+        self._iterates = with_new_class(self.iterates)
 
     def step(
         self,
@@ -145,25 +145,25 @@ class Run:
         scores: Float64Array,
     ) -> None:
         """Take a step for each of n rows, with the arguments of `windows.take_steps`."""
-        take_steps(self._machines, V, columns, target, weight, self.rule, self.progress, scores)
+        take_steps(self._iterates, V, columns, target, weight, self.rule, self.progress, scores)
 
     def averaged(self) -> tuple[Float64Array, Float64Array]:
         """Return the model of the classes that were met: gamma (classes, D) and b (classes,)."""
         if self.rule.regression:
-            return averaged(self._machines)
-        if len(self._machines.b) != 3:
-            return averaged(self._machines, slice(0, -1))
-        gamma, b = averaged(self._machines, slice(1, 2))  # the first is its mirror image
+            return averaged(self._iterates)
+        if len(self._iterates.b) != 3:
+            return averaged(self._iterates, slice(0, -1))
+        gamma, b = averaged(self._iterates, slice(1, 2))  # the first is its mirror image
         return np.concatenate([-gamma, gamma]), np.concatenate([-b, b])
 
     def state(self, prefix: str) -> dict[str, NDArray[Any]]:
         """Return the arrays from which `restore` continues; their names begin with the prefix."""
-        machines, progress = self.machines._asdict(), self.progress._asdict()
-        arrays = {f"{prefix}{name}": array.copy() for name, array in machines.items()}
+        iterates, progress = self.iterates._asdict(), self.progress._asdict()
+        arrays = {f"{prefix}{name}": array.copy() for name, array in iterates.items()}
         return arrays | {f"{prefix}progress_{name}": a.copy() for name, a in progress.items()}
 
     def restore(self, prefix: str, state: Mapping[str, NDArray[Any]]) -> None:
         """Continue from what `state` returned for the same prefix."""
-        self._machines = Machines(*(np.array(state[f"{prefix}{f}"]) for f in Machines._fields))
+        self._iterates = Iterates(*(np.array(state[f"{prefix}{f}"]) for f in Iterates._fields))
         progress = (np.array(state[f"{prefix}progress_{name}"]) for name in Progress._fields)
         self.progress = Progress(*progress)

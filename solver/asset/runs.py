@@ -41,7 +41,7 @@ class Runs:
     def begin(self, count: int, width: int) -> None:
         """Return to step 0.
 
-        count: the number of machines.
+        count: the number of iterates.
         width: the number of features.
         """
         for run in self.each:
@@ -75,7 +75,7 @@ class Runs:
             run.widen(width)
 
     def meet_class(self) -> None:
-        """Add a machine for a new class, before its first sample."""
+        """Add the iterate of a new class, before its first sample."""
         for run in self.each:
             run.meet_class()
 
