@@ -18,13 +18,19 @@ from wolfstream.service.heads.value_scores import Errors
 from wolfstream.solver.arrays import Float64Array
 from wolfstream.solver.calibration.changes import Change
 from wolfstream.solver.calibration.values import ValueConfidence
-from wolfstream.solver.stream.class_head import ClassHead, ClassHeadView
+from wolfstream.solver.stream.calibrated_classifier import (
+    CalibratedClassifier,
+    CalibratedClassifierView,
+)
+from wolfstream.solver.stream.calibrated_regressor import (
+    CalibratedRegressor,
+    CalibratedRegressorView,
+)
 from wolfstream.solver.stream.reasons import HeadGradient
-from wolfstream.solver.stream.value_head import ValueHead, ValueHeadView
 from wolfstream.solver.stream.votes import NO_INPUTS, HeadAnswer, HeadInputs
 
 L = TypeVar("L", bound=OnlineLearner)
-H = TypeVar("H", bound=ClassHead[Any] | ValueHead[Any])
+H = TypeVar("H", bound=CalibratedClassifier[Any] | CalibratedRegressor[Any])
 S = TypeVar("S", bound=Hits | Errors)
 
 NOT_JUDGED = (
@@ -103,7 +109,7 @@ class LearnerHeadView(JudgedView):
     """The members of a view that follow from the view of its head's learner."""
 
     learner: DescribedView
-    head: ClassHeadView | ValueHeadView
+    head: CalibratedClassifierView | CalibratedRegressorView
     score: Hits | Errors
 
     @property

@@ -23,7 +23,7 @@ from wolfstream.solver.rows.answers import Answer
 from wolfstream.solver.rows.head_rows import Hints
 from wolfstream.solver.rows.matrix import Matrix, SparseRows, n_nonzeros, n_rows
 from wolfstream.solver.rows.sample_weights import Weights
-from wolfstream.solver.stream.class_head import LearnerView
+from wolfstream.solver.stream.calibrated_classifier import LearnerView
 from wolfstream.solver.stream.kernel_learner import Horizon, KernelLearner
 
 

@@ -127,7 +127,7 @@ class BankLearnerView(NamedTuple):
         """Return None: a bank has no members."""
 
     def gradient(self, x: Float64Array, direction: Float64Array, hints: Hints) -> Gradient:
-        """Compute `class_head.LearnerView.gradient`."""
+        """Compute `calibrated_classifier.LearnerView.gradient`."""
         vote = None if hints.scores is None else hints.scores[0]
         if isinstance(self.model, ClassView):
             # Of two classes the scores are -f/2 and f/2 of f = log(p_1 / p_0).

@@ -49,8 +49,8 @@ class StepRule(NamedTuple):
 
     # lambda.
     lam: float
-    # Whether one function has the epsilon-insensitive loss, instead of one-versus-rest functions with
-    # hinge loss.
+    # Whether one function has the epsilon-insensitive loss, instead of one-versus-rest functions
+    # with hinge loss.
     regression: bool
     epsilon: float
     # Whether it is ASSET; ASSET* has no intercept.

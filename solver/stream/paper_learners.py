@@ -94,7 +94,7 @@ class SetLearnerView(NamedTuple):
         return self.view.number[slots]
 
     def gradient(self, x: Float64Array, direction: Float64Array, _: object = None) -> Gradient:
-        """Compute `class_head.LearnerView.gradient`."""
+        """Compute `calibrated_classifier.LearnerView.gradient`."""
         if isinstance(self.view, TimedView):
             timed = self.view.widths.timed(x[None], self.view.now)[0]
             return Gradient(set_gradient(self.view.set, timed, direction)[:-1])
@@ -121,7 +121,7 @@ class ValueSetLearnerView(NamedTuple):
         """Return None: there are no classes."""
 
     def gradient(self, x: Float64Array, direction: Float64Array, _: object = None) -> Gradient:
-        """Compute `class_head.LearnerView.gradient`."""
+        """Compute `calibrated_classifier.LearnerView.gradient`."""
         return Gradient(direction[0] * value_gradient(self.view, x))
 
 
@@ -145,7 +145,7 @@ class AssetLearnerView(NamedTuple):
         """Return None: ASSET has no members."""
 
     def gradient(self, x: Float64Array, direction: Float64Array, _: object = None) -> Gradient:
-        """Compute `class_head.LearnerView.gradient`."""
+        """Compute `calibrated_classifier.LearnerView.gradient`."""
         columns = x
         if takes_sparse(self.view.features):
             columns = x[: self.features]

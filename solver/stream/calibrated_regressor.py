@@ -1,4 +1,4 @@
-"""A head that predicts numbers."""
+"""The numerics of a head that predicts numbers: a learner, and its calibration."""
 
 from collections.abc import Sequence
 from typing import Any, Generic, NamedTuple, Protocol, TypeVar
@@ -11,7 +11,7 @@ from wolfstream.solver.rows.answers import Answer
 from wolfstream.solver.rows.head_rows import Hints
 from wolfstream.solver.rows.matrix import Matrix
 from wolfstream.solver.rows.sample_weights import Weights
-from wolfstream.solver.stream.class_head import LearnerView
+from wolfstream.solver.stream.calibrated_classifier import LearnerView
 from wolfstream.solver.stream.reasons import HeadGradient, by_voter
 from wolfstream.solver.stream.votes import NO_INPUTS, HeadAnswer, HeadInputs, hints_of, values
 
@@ -34,8 +34,8 @@ class ValueLearner(Protocol):
 L = TypeVar("L", bound=ValueLearner)
 
 
-class ValueHead(Generic[L]):
-    """A learner of targets, calibrated; arguments and attributes are those of `ClassHead`."""
+class CalibratedRegressor(Generic[L]):
+    """A learner of targets, calibrated; arguments and attributes as in `CalibratedClassifier`."""
 
     def __init__(self, learner: L, voters: Sequence[str] = ()) -> None:
         self.learner, self.voters = learner, tuple(voters)
@@ -57,13 +57,13 @@ class ValueHead(Generic[L]):
         self.calibration.absorb(head_answer.prediction, y)
         return head_answer
 
-    def view(self, learner: LearnerView) -> "ValueHeadView":
+    def view(self, learner: LearnerView) -> "CalibratedRegressorView":
         """Return an immutable view of the head; learner: a view of its learner."""
-        return ValueHeadView(learner, self.voters, self.calibration.view())
+        return CalibratedRegressorView(learner, self.voters, self.calibration.view())
 
 
-class ValueHeadView(NamedTuple):
-    """An immutable view of a head that has learned a sample; see `ClassHeadView`."""
+class CalibratedRegressorView(NamedTuple):
+    """An immutable view of a head that has learned a sample; see `CalibratedClassifierView`."""
 
     learner: LearnerView
     voters: tuple[str, ...]

@@ -1,4 +1,4 @@
-"""A head that predicts labels: it numbers them, and a learner predicts class codes."""
+"""The numerics of a head that predicts labels: numbered labels, a learner, and its calibration."""
 
 from collections.abc import Iterable, Sequence
 from typing import Any, Generic, NamedTuple, Protocol, TypeVar
@@ -66,7 +66,7 @@ class LearnedRows(NamedTuple):
     codes: NDArray[np.int64]  # (n,) class codes of their labels
 
 
-class ClassHead(Generic[L]):
+class CalibratedClassifier(Generic[L]):
     """A learner of class codes, and the labels that have these codes.
 
     learner: predicts class codes.
@@ -109,10 +109,10 @@ class ClassHead(Generic[L]):
         self.calibration.absorb(head_answer.scores, codes)
         return LearnedRows(head_answer, codes)
 
-    def view(self, learner: LearnerView) -> "ClassHeadView":
+    def view(self, learner: LearnerView) -> "CalibratedClassifierView":
         """Return an immutable view of the head; learner: a view of its learner."""
         classes, confidence = tuple(self.classes), self.calibration.view()
-        return ClassHeadView(learner, classes, self.voters, confidence, _lacks(classes))
+        return CalibratedClassifierView(learner, classes, self.voters, confidence, _lacks(classes))
 
     def _hints(self, inputs: HeadInputs) -> Hints:
         return hints_of(class_scores(inputs.votes, self.voters, self.classes), inputs)
@@ -127,7 +127,7 @@ class ClassHead(Generic[L]):
         return code
 
 
-class ClassHeadView(NamedTuple):
+class CalibratedClassifierView(NamedTuple):
     """An immutable view of a head."""
 
     learner: LearnerView
