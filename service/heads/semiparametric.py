@@ -18,7 +18,7 @@ from wolfstream.service.heads.decomposition import basis_to_text, fit_window
 from wolfstream.service.heads.exercises import rows_to_learn
 from wolfstream.service.heads.fit import Fit, Window
 from wolfstream.service.heads.kernel import check_norms, kernel_limit, square_norm_limit
-from wolfstream.service.heads.kind import KERNELS, Kind, Refitting, TrainingChoice
+from wolfstream.service.heads.kind import KERNELS, Kind, RefitMethod, TrainingChoice
 from wolfstream.service.heads.learner_head import ValueView
 from wolfstream.service.heads.online_learner import Batch, cost_of_expansion
 from wolfstream.service.heads.protocol import Answers, Predictions
@@ -386,5 +386,5 @@ KIND = Kind(
     outcome=_outcome,
     summary=_summary,
     learns_all=True,
-    refitting=Refitting(SemiparametricHead.window, fit_window, SemiparametricHead.adopt),
+    refitting=RefitMethod(SemiparametricHead.window, fit_window, SemiparametricHead.adopt),
 )

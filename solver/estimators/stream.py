@@ -91,7 +91,7 @@ def rows_by_name(X: Any, timestamps: Collection[str] = ()) -> Rows | None:
 
 
 @contextmanager
-def explaining() -> Iterator[None]:
+def misfits_as_value_errors() -> Iterator[None]:
     """Have a ValueError about rows that do not fit say where they do not."""
     try:
         yield
@@ -308,7 +308,7 @@ class StreamEstimator(StreamParameters, BaseEstimator):
         else:
             rows, form = self._of_kind(rows), self._model.rows.form
         if not isinstance(rows, SparseRows):
-            with explaining():
+            with misfits_as_value_errors():
                 form.after(rows)
         return rows, y, weight
 
@@ -398,14 +398,14 @@ class StreamEstimator(StreamParameters, BaseEstimator):
 
     def _head_answer(self, rows: Rows | SparseRows) -> HeadAnswer:
         """Return the model's answers for rows. Raises ValueError for those that do not fit."""
-        with explaining():
+        with misfits_as_value_errors():
             return self._model.view().predict(rows, self._model.order)
 
     def _explained(self, X: Any, most: int) -> Iterator[Explanation]:
         """Yields why the model says what it says. Raises ValueError for rows that do not fit."""
         check_integer("most", most)
         rows = self._rows(X)
-        with explaining():
+        with misfits_as_value_errors():
             yield from self._model.view().explain(rows, self._model.order)
 
 

@@ -38,7 +38,7 @@ from wolfstream.service.web.routes.server import (
 )
 from wolfstream.service.web.routes.state import state_endpoints
 from wolfstream.service.web.routes.stream import Streams, stream_endpoints
-from wolfstream.service.web.transport.forwarding import Forwarding
+from wolfstream.service.web.transport.forwarding import ForwardingMiddleware
 from wolfstream.service.web.transport.guard import Guard
 from wolfstream.service.web.transport.leader_proxy import LeaderProxy, StreamProxy
 from wolfstream.service.web.transport.observer import Observer, Requests
@@ -121,7 +121,7 @@ def create_app(
         }
         view_app = Shortcut(inner, view_endpoints)
         max_bytes = max(settings.body_bytes, settings.state_bytes)
-        inner = Forwarding(inner, membership, view_app, problem_response, max_bytes)
+        inner = ForwardingMiddleware(inner, membership, view_app, problem_response, max_bytes)
     if leader is None:  # else workers have the clients' connections
         inner = LastingConnections(inner, settings, problem_response)
     app.layers = _layers(app, inner, engine, settings, ring, requests)

@@ -46,7 +46,7 @@ _LISTED = ("model", "sequence", "epoch", "status", "features")
 _OK, _UNKNOWN = 200, 404
 
 
-class Forwarding:
+class ForwardingMiddleware:
     """ASGI middleware, inside the layer that checks keys.
 
     Args:

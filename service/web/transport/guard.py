@@ -22,7 +22,7 @@ from starlette.responses import Response
 from starlette.types import ASGIApp, Receive, Send
 from starlette.types import Scope as AsgiScope
 
-from wolfstream.service.access.key_ring import KeyRing, Need
+from wolfstream.service.access.key_ring import KeyRing, Requirement
 from wolfstream.service.access.scopes import Scope
 from wolfstream.service.calls.lookup import LONGEST_CACHED, Target, target
 from wolfstream.service.calls.table import INFERENCE, WEBSOCKET
@@ -68,12 +68,12 @@ def check_crowd(scope: AsgiScope) -> None:
         raise TooManyConnections("the server has reached its limit of connections; try again")
 
 
-def _need(path: str, method: str) -> Need | None:
+def _need(path: str, method: str) -> Requirement | None:
     """Return what the key of a request has to allow; None if the request needs no key."""
     if is_public(path):
         return None
     asked = target(path, method)
-    return Need(
+    return Requirement(
         _scope(asked, method),
         model=asked.model,
         every_model=not asked.of_models and path != INFERENCE,

@@ -28,7 +28,7 @@ _BEGUN_AT_ONCE = 64
 _HEALTH_PATHS = ("/livez", "/readyz")
 
 
-class Beginnings:
+class RequestPacer:
     """Counts the requests that a pass of the event loop begins, and begins the others later.
 
     Used on that event loop.
@@ -60,7 +60,7 @@ class Beginnings:
 
 
 # All connections of an event loop share one.
-_beginnings: WeakKeyDictionary[asyncio.AbstractEventLoop, Beginnings] = WeakKeyDictionary()
+_beginnings: WeakKeyDictionary[asyncio.AbstractEventLoop, RequestPacer] = WeakKeyDictionary()
 
 
 class PacedProtocol(HttpToolsProtocol):
@@ -76,7 +76,7 @@ class PacedProtocol(HttpToolsProtocol):
     def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]
         """Begin the requests of this connection in turn with those of others."""
         super().connection_made(transport)
-        self._beginnings = _beginnings.setdefault(self.loop, Beginnings())
+        self._beginnings = _beginnings.setdefault(self.loop, RequestPacer())
 
     def connection_lost(self, exc: Exception | None) -> None:
         """Drop the bytes that have not been parsed."""

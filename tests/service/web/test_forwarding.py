@@ -19,7 +19,7 @@ from wolfstream.service.cluster.neighbours import Neighbours
 from wolfstream.service.errors import NotReady
 from wolfstream.service.web.formats.problems import problem_response
 from wolfstream.service.web.transport import forwarding
-from wolfstream.service.web.transport.forwarding import Forwarding
+from wolfstream.service.web.transport.forwarding import ForwardingMiddleware
 
 
 class Alone:
@@ -230,7 +230,7 @@ class Call:
         tls = ssl.create_default_context()
         self.neighbours = Neighbours(director, client_of_replicas(tls))
         membership = Membership(director, views, None, self.neighbours, tls)  # type: ignore[arg-type]
-        self._layer = Forwarding(
+        self._layer = ForwardingMiddleware(
             self._not_led, membership, self._of_views, problem_response, 1 << 20
         )
         self._scope = {
