@@ -24,7 +24,7 @@ what, and `director` is their common interface. `followed_views` requests the vi
 needs, `peers` sends the requests, `view_messages` is their format, and `membership` has all of
 these.
 
-It may import `service.fleet`, `service.engine`, `service.native`, `service.storage`,
+It may import `service.fleet`, `service.engine`, `service.compilation`, `service.storage`,
 `service.model`, `service.samples`, `service.spec`, `service.diagnostics`, `service.settings`.
-It is imported by `service.web`, `service.web.routes`, `service.web.layers`.
+It is imported by `service.server`, `service.web.routes`, `service.web.transport`.
 """

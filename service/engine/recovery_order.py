@@ -14,11 +14,11 @@ from concurrent.futures import FIRST_COMPLETED, Future, ThreadPoolExecutor, wait
 from contextlib import contextmanager, suppress
 from typing import NamedTuple
 
+from wolfstream.service.compilation.process import give_back_memory
 from wolfstream.service.engine.writer_role import Products, WriterRole
 from wolfstream.service.errors import Invalid, StartupError, StorageFailed
 from wolfstream.service.model.learner import Learner
 from wolfstream.service.model.live import Model
-from wolfstream.service.native.process import give_back_memory
 from wolfstream.service.recovery.model_recovery import recover_model, warn_of_other_numerics
 from wolfstream.service.settings import Settings
 from wolfstream.service.spec.stored import read_stored_spec

@@ -13,10 +13,10 @@ from numpy.typing import NDArray
 
 from wolfstream.service.heads import kinds
 from wolfstream.service.heads.fit import Fit, Window
-from wolfstream.service.heads.kind import Refitting
+from wolfstream.service.heads.kind import RefitMethod
 from wolfstream.service.heads.protocol import Answers, Head, concatenate_answers
 from wolfstream.service.model.comparison import (
-    Following,
+    ChallengerStanding,
     RecentLosses,
     restored_following,
     restored_losses,
@@ -221,7 +221,7 @@ class Learner:
         if self.losses is not None:
             self.losses.begin_epoch(self.sequence, epoch)
         self._followed = None
-        self.model.following = Following()
+        self.model.following = ChallengerStanding()
         self.model.broken, self.failed_live = "", False
         self.model.log_faults = []
 
@@ -318,7 +318,7 @@ class Learner:
         self._heads.restore(plain["heads"], arrays)
 
 
-def _refitting(head: HeadName) -> Refitting[Any]:
+def _refitting(head: HeadName) -> RefitMethod[Any]:
     refitting = kinds.KINDS[head].refitting
     assert refitting is not None
     return refitting

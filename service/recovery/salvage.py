@@ -58,19 +58,19 @@ def salvage(data: Path) -> None:
         aside = set_aside(data)
         logger.warning("journal missing, its other files renamed: files=%s", aside)
         with closing(open_storage(data)) as storage:
-            files = SnapshotFiles(aside)
-            for model_id in files.models():
-                _salvage_model(model_id, files, storage)
+            snapshots = SnapshotFiles(aside)
+            for model_id in snapshots.models():
+                _salvage_model(model_id, snapshots, storage)
     except (OSError, StorageFailed) as error:
         raise StartupError(f"the snapshots of {data} cannot be made models: {error}") from None
 
 
-def _salvage_model(model_id: int, files: SnapshotFiles, storage: Storage) -> None:
+def _salvage_model(model_id: int, snapshots: SnapshotFiles, storage: Storage) -> None:
     """Create a model from its newest intact snapshot. Raises StorageFailed, OSError."""
-    for sequence in files.sequences(model_id):
-        source = files.name(model_id, sequence)
+    for sequence in snapshots.sequences(model_id):
+        source = snapshots.name(model_id, sequence)
         try:
-            state = files.load(model_id, sequence)
+            state = snapshots.load(model_id, sequence)
             name = state.plain["model"]
             loaded, _ = add_state(name, state, source, storage)
         except (DamagedSnapshot, ModelFileError) as error:

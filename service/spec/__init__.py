@@ -3,6 +3,6 @@
 It may import nothing of the other packages.
 It is imported by `service.cli`, `service.notebook`, `service.web.routes`, `service.web.openapi`,
 `service.web.formats`, `service.cluster`, `service.training`, `service.engine`, `service.recovery`,
-`service.native`, `service.storage`, `service.model`, `service.heads`, `service.calls`,
+`service.compilation`, `service.storage`, `service.model`, `service.heads`, `service.calls`,
 `service.samples`.
 """

@@ -12,11 +12,11 @@ from wolfstream.solver.arrays import Float64Array
 from wolfstream.solver.kernels.bandwidth import AutoGamma, Learner
 from wolfstream.solver.kernels.functions import Kernel
 from wolfstream.solver.labels import Label
+from wolfstream.solver.rows.answers import Answer
 from wolfstream.solver.rows.matrix import Matrix, SparseRows, largest_feature
 from wolfstream.solver.rows.sample_weights import Weights
 from wolfstream.solver.stream.paper_learners import SetLearnerView
 from wolfstream.solver.stream.relabelling import RelabellingSet
-from wolfstream.solver.stream.votes import Answer
 from wolfstream.solver.working_set.auto_widths import AutoWidths
 from wolfstream.solver.working_set.learner import WorkingSet
 from wolfstream.solver.working_set.past import MOST_KEPT

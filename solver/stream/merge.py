@@ -20,7 +20,7 @@ from wolfstream.solver.calibration.classes import ClassCalibration
 from wolfstream.solver.calibration.merge import merge as merge_calibrations
 from wolfstream.solver.labels import Label, key_of
 from wolfstream.solver.prepare.scale import copied, pooled
-from wolfstream.solver.stream.class_head import ClassHead
+from wolfstream.solver.stream.calibrated_classifier import CalibratedClassifier
 from wolfstream.solver.stream.kernel_learner import KernelLearner
 from wolfstream.solver.stream.model import StreamModel
 from wolfstream.solver.working_set.merged_widths import merge_widths
@@ -73,7 +73,7 @@ def merge(
         merged.rows.preparation.moments = pooled(moments)
     classes, class_codes = _union([names for _, names in learned])
     for name, head in merged.heads.items():
-        assert isinstance(head, ClassHead)
+        assert isinstance(head, CalibratedClassifier)
         head.meet(classes)
         calibrations = [
             calibration

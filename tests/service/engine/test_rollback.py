@@ -12,9 +12,9 @@ import numpy as np
 import pytest
 
 from tests.service.engine.test_history import refused
-from tests.service.engine.test_recovery import GRID, SPEC
 from tests.service.heads.test_refit_served import ENDLESS, ask, ended, refitted, running
 from tests.service.process import ServerProcess
+from tests.service.recovery.test_recovery import GRID, SPEC
 from tests.service.streams import body, curve, part, three_classes
 from tests.service.writer_bench import Bench
 from tests.service.writer_bench import state_of as state_in

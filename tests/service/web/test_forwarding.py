@@ -18,7 +18,8 @@ from wolfstream.service.cluster.membership import Membership
 from wolfstream.service.cluster.neighbours import Neighbours
 from wolfstream.service.errors import NotReady
 from wolfstream.service.web.formats.problems import problem_response
-from wolfstream.service.web.layers.forwarding import Forwarding
+from wolfstream.service.web.transport import forwarding
+from wolfstream.service.web.transport.forwarding import ForwardingMiddleware
 
 
 class Alone:
@@ -229,7 +230,7 @@ class Call:
         tls = ssl.create_default_context()
         self.neighbours = Neighbours(director, client_of_replicas(tls))
         membership = Membership(director, views, None, self.neighbours, tls)  # type: ignore[arg-type]
-        self._layer = Forwarding(
+        self._layer = ForwardingMiddleware(
             self._not_led, membership, self._of_views, problem_response, 1 << 20
         )
         self._scope = {
@@ -407,7 +408,9 @@ class TestTakeoverThatTakesLong:
     """Calls are refused while the log is read, and told how far it is."""
 
     def test_refuses_samples_in_time(self, monkeypatch: pytest.MonkeyPatch):
-        monkeypatch.setattr("wolfstream.service.web.layers.forwarding._LEADER_TIMEOUT_SECONDS", 0.2)
+        monkeypatch.setattr(
+            "wolfstream.service.web.transport.forwarding._LEADER_TIMEOUT_SECONDS", 0.2
+        )
         problem = self.refused(Views(held=False), "samples")
         assert (problem["outcome"], problem["type"][-9:]) == ("not-learned", "not-ready")
         assert problem["detail"] == "model 'm' has learned 3 of 9 samples; try again"
@@ -475,7 +478,7 @@ class Reconnecting(Alone):
 def test_call_waits_while_another_server_of_nats_is_reached(
     looks: int, status: int, monkeypatch: pytest.MonkeyPatch
 ):
-    monkeypatch.setattr("wolfstream.service.web.layers.forwarding._LEADER_TIMEOUT_SECONDS", 1.0)
+    monkeypatch.setattr(forwarding, "_LEADER_TIMEOUT_SECONDS", 1.0)
 
     async def run() -> list[Any]:
         call = CallOfLeader(Reconnecting(looks), Views(held=False), "/v1/models/m/samples")
@@ -538,7 +541,9 @@ class TestList:
         assert self.listed(self.REFUSED, (404, {})) == (200, {"models": []})
 
     def test_is_refused_rather_than_short(self, monkeypatch: pytest.MonkeyPatch):
-        monkeypatch.setattr("wolfstream.service.web.layers.forwarding._LEADER_TIMEOUT_SECONDS", 0.2)
+        monkeypatch.setattr(
+            "wolfstream.service.web.transport.forwarding._LEADER_TIMEOUT_SECONDS", 0.2
+        )
         status, problem = self.listed(self.REFUSED)
         assert status == 503
         assert "no replica leads model 'm' now" in problem["detail"]
@@ -551,7 +556,9 @@ class TestList:
         assert 1 < director.most <= 16
 
     def test_is_refused_in_time_for_many_models(self, monkeypatch: pytest.MonkeyPatch):
-        monkeypatch.setattr("wolfstream.service.web.layers.forwarding._LEADER_TIMEOUT_SECONDS", 0.3)
+        monkeypatch.setattr(
+            "wolfstream.service.web.transport.forwarding._LEADER_TIMEOUT_SECONDS", 0.3
+        )
         began = time.monotonic()
         status, problem = self.listed_by(Leaderless(40, seconds=4.0))
         assert time.monotonic() - began < 3.0
