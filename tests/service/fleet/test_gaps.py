@@ -16,7 +16,7 @@ from tests.service.specs import PAPERS
 from wolfstream.service.fleet.connection import NatsConnection
 from wolfstream.service.fleet.streams import log_location
 
-# Lets a model learn, harms the log of the model with this number, and returns its replica and address.
+# Lets a model learn, harms the log of the model with this number; returns replica and address.
 Damaged: TypeAlias = Callable[[Callable[[int], None]], tuple[Replica, str]]
 BODY = {"x": [[1, 2], [2, 1]], "y": [0, 1]}
 
