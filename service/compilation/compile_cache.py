@@ -22,6 +22,8 @@ from importlib import metadata
 from importlib.util import find_spec
 from pathlib import Path
 
+from wolfstream.service.compilation.sources import add_sources
+
 _VARIABLE = "NUMBA_CACHE_DIR"
 _COMPLETE = "complete"
 _MODE = 0o700
@@ -126,8 +128,7 @@ def _sources_hash() -> str:
     for folder in spec.submodule_search_locations or () if spec else ():
         # numba identifies a function by the path of its file.
         digest.update(folder.encode())
-        for file in sorted(Path(folder).rglob("*.py")):
-            digest.update(str(file.relative_to(folder)).encode() + file.read_bytes())
+        add_sources(digest, folder)
     return digest.hexdigest()[:16]
 
 

@@ -249,7 +249,9 @@ def take_over(entry: CatalogueEntry, storage: Storage) -> ChallengerTerm:
             continue  # a rollback has replaced the state that was restored
         epoch = next_term(log.epoch_since(0) or learner.epoch)
         try:
-            term = log.begin_term(learner.sequence, epoch)
+            # The log of a broken challenger may go on after what was learned.
+            end = log.end() if learner.model.broken else 0
+            term = log.begin_term(max(end, learner.sequence), epoch)
         except LogDeleted:
             raise
         except NotLeader:

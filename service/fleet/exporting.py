@@ -18,6 +18,7 @@ from typing import Any, NamedTuple
 
 from wolfstream.service.access.key_file import KeyFile
 from wolfstream.service.access.keys import ApiKeys
+from wolfstream.service.errors import StartupError
 from wolfstream.service.fleet.commit_messages import LogRow, read_rollback
 from wolfstream.service.fleet.importing import MovedModel, MoveError
 from wolfstream.service.fleet.jetstream_log import JetStreamLog
@@ -179,11 +180,16 @@ def _copy_model(
         term: the term of the copy, which does not exist yet.
         champion: the copy of its champion, if it has one.
 
-    Raises LogGap.
+    Raises LogGap, StartupError.
     """
     until = None if champion is None else champion.end
     bases = list(_copy_snapshots(model, export.fleet, export.exported, term.model, until))
     log = export.fleet.journal.whole_log(model)
+    if log.incomplete:
+        raise StartupError(
+            f"{'; '.join(log.faults)}. Roll the model back to a snapshot or delete it, and export "
+            "again"
+        )
     rollbacks = log.index.rollbacks()
     needed = [
         rollback for rollback in rollbacks if until is None or rollback.description["at"] <= until

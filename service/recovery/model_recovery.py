@@ -102,6 +102,9 @@ def bring_back(
     Raises LogGap, and StorageFailed if something cannot be read now but may be later.
     """
     model, replays = learner.model, storage.journal.replays
+    if log.incomplete:  # a state before the loss would seem to be what was acknowledged
+        stop_faulty(model, log)
+        return []
     skipped, requests, epoch = SkippedSnapshots([], [], []), list[KeyedRequest](), None
 
     def may_begin(after: int) -> bool:
@@ -143,15 +146,15 @@ def bring_back(
 
 
 def stop_faulty(model: Model, log: LogReader) -> None:
-    """Mark a model broken whose log contains something impossible."""
+    """Mark a model broken whose log contains something impossible, or lacks something."""
     model.log_faults = list(log.faults)
     model.broken = (
-        f"the {log.name} has impossible records: {'; '.join(log.faults)}. The model learns nothing "
-        "until you roll it back to a snapshot or delete it; `wolfstream fleet verify` lists the "
-        "records"
+        f"the {log.name} {'lacks' if log.incomplete else 'has impossible'} records: "
+        f"{'; '.join(log.faults)}. The model learns nothing until you roll it back to a snapshot "
+        "or delete it; `wolfstream fleet verify` lists the records"
     )
     logger.error(
-        "log has impossible records, model stopped: model=%s faults=%s",
+        "log has faults, model stopped: model=%s faults=%s",
         model.name,
         "; ".join(log.faults),
     )

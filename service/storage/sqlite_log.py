@@ -48,10 +48,11 @@ class SqliteLog:
         model: the number of the model.
         name: how messages refer to the log.
         faults: empty, because the primary key allows one row per place.
+        incomplete: False, because what is missing is noticed where the rest is learned.
         deleted: False, because a deleted model has no rows.
     """
 
-    deleted = False
+    incomplete = deleted = False
 
     def __init__(self, file: SqliteFile, high_water: HighWater, model: int) -> None:
         """Read a model's rows in a database.
