@@ -48,7 +48,7 @@ TELL_TASKS_APART = {
     "service.files.labelled",
     "service.heads.adaptive",
     "service.heads.custom",
-    "service.notebook.streams",
+    "service.conversion.streams",
 }
 # Folders of packages, which hold no modules of their own but leaves.
 FOLDERS = {"service", "service.web", "solver"}

@@ -26,6 +26,7 @@ from wolfstream.service.storage.data_directory import (
 )
 from wolfstream.service.storage.entries import CatalogueEntry
 from wolfstream.service.storage.interfaces import Snapshots, Storage
+from wolfstream.service.storage.log import rolled_back_at
 from wolfstream.service.storage.snapshot_format import DamagedSnapshot, State
 
 
@@ -76,7 +77,7 @@ def model_statuses(data: Path) -> list[ModelStatus]:
 def _status(entry: CatalogueEntry, storage: Storage) -> ModelStatus:
     log, replays = storage.journal.reader(entry.number), storage.journal.replays
     snapshots = storage.snapshots.sequences(entry.number)
-    end = max(log.end(), log.rolled_back_at() or 0, *snapshots[:1])
+    end = max(log.end(), rolled_back_at(log) or 0, *snapshots[:1])
     left_out = replays.crashes(entry.number) >= replays.max_crashes
     return ModelStatus(entry.name, end, snapshots, left_out)
 

@@ -18,6 +18,7 @@ from wolfstream.service.storage.data_directory import (
 )
 from wolfstream.service.storage.entries import new_epoch
 from wolfstream.service.storage.interfaces import Storage
+from wolfstream.service.storage.log import rolled_back_at
 from wolfstream.service.storage.snapshot_files import SnapshotFiles
 from wolfstream.service.storage.snapshot_format import DamagedSnapshot
 
@@ -45,7 +46,7 @@ def begin_epochs(storage: Storage) -> None:
     """
     for model, *_ in storage.catalogue.models():
         log = storage.journal.reader(model)
-        ends = (log.end(), log.rolled_back_at() or 0)
+        ends = (log.end(), rolled_back_at(log) or 0)
         log.begin_term(max(*ends, *storage.snapshots.sequences(model)[:1]), new_epoch())
 
 

@@ -6,7 +6,7 @@ before a row add (`label_past`).
 """
 
 from collections.abc import Mapping, Sequence
-from typing import Any, NamedTuple, Protocol, Self
+from typing import Any, NamedTuple, Self, TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
@@ -16,7 +16,6 @@ from wolfstream.solver.adaptive.classifier import AdaptiveClassifier
 from wolfstream.solver.adaptive.gradients import Gradient, class_gradient, value_gradient
 from wolfstream.solver.adaptive.label_past import LabelPast, PastView
 from wolfstream.solver.adaptive.late_texts import with_experts
-from wolfstream.solver.adaptive.learners import Learners
 from wolfstream.solver.adaptive.regressor import AdaptiveRegressor, predict_values
 from wolfstream.solver.adaptive.ridge import CHUNK
 from wolfstream.solver.adaptive.settings import (
@@ -45,39 +44,7 @@ from wolfstream.solver.rows.sample_weights import Weights, as_numbers, weights_o
 _MANY = 1 << 20
 
 
-class Bank(Protocol):
-    """A bank of either task."""
-
-    samples: int
-    kinds: list[dict[str, Any]]
-    learners: Learners
-
-    @property
-    def nbytes(self) -> int:
-        """Memory of its arrays in bytes."""
-
-    def absorb(
-        self,
-        X: Matrix,
-        y: NDArray[Any],
-        external: Float64Array | None,
-        weight: Weights,
-        codes: Float64Array | None,
-        /,
-    ) -> Any:
-        """Learn rows; return the predictions for them before that."""
-
-    def view(self) -> Any:
-        """Return an immutable view."""
-
-    def standing(self) -> Standing:
-        """Return the weight and losses of each learner."""
-
-    def state(self) -> dict[str, NDArray[Any]]:
-        """Return the state as plain arrays."""
-
-    def restore(self, state: Mapping[str, NDArray[Any]], /) -> None:
-        """Restore what `state` returned."""
+Bank: TypeAlias = AdaptiveClassifier | AdaptiveRegressor
 
 
 class BankLearnerView(NamedTuple):

@@ -159,7 +159,7 @@ def _begin_beside(new: KernelLearner[Any], learner: KernelLearner[Any]) -> None:
     if isinstance(learner.current, Asset):
         new.go_on_from(sibling_of(learner.current), learner)
     elif learner.relabelling_set is None:
-        new.go_on_from(new.new_learner(learner.current.kernel), learner)
+        new.go_on_from(new.build(learner.current.kernel), learner)
 
 
 def _merge_learners(
@@ -186,7 +186,7 @@ def _merge_learners(
         merged.go_on_from(merge_asset([learner.current for learner in each], class_codes), widest)
     else:
         classes = 1 + max(int(codes.max()) for codes in class_codes)
-        united = merged.new_learner(widest.current.kernel)
+        united = merged.build(widest.current.kernel)
         supports = [
             renumbered(support_of(learner.current), codes, classes)
             for learner, codes in zip(each, class_codes, strict=True)

@@ -25,7 +25,7 @@ TICKS = range(6)
 
 
 class Nobody:
-    """A director of no models, and the other replicas, who are asked for nothing."""
+    """The roles of no models, and the other replicas, who are asked for nothing."""
 
     async def close(self) -> None:
         """End nothing."""

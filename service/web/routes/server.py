@@ -111,7 +111,7 @@ def health_endpoints(engine: Engine, membership: Membership | None) -> Endpoints
         """
         check_ready(engine)
         if membership is not None:
-            membership.director.check()
+            membership.roles.check()
         details = {
             "compiling": engine.readiness.progress,
             "recovering": _recovering(engine),

@@ -64,7 +64,7 @@ class ForwardingMiddleware:
         max_bytes: int,
     ) -> None:
         self._app, self._view_app, self._refuse = app, view_app, refuse
-        self._director, self._followed = membership.director, membership.followed
+        self._roles, self._followed = membership.roles, membership.followed
         self._neighbours = membership.neighbours
         self._tls = membership.tls
         self._forwarder = HttpForwarder(membership, max_bytes)
@@ -127,9 +127,9 @@ class ForwardingMiddleware:
         self, name: str, scope: Scope, body: ReplayableBody, send: Send
     ) -> bool:
         """Predict with a copy of the view; return False if that is impossible. Raises NotReady."""
-        if _is_forwarded(scope) or self._director.leads(name):
+        if _is_forwarded(scope) or self._roles.leads(name):
             return False
-        self._director.check()
+        self._roles.check()
         max_lag = read_max_lag(scope["query_string"])
         followed = self._followed if max_lag is None else self._followed.allowing(max_lag)
         if not followed.predicts(name):
@@ -171,7 +171,7 @@ class ForwardingMiddleware:
         if self._should_lead(name):
             return self._not_led_yet(name)
         if not self._followed.is_stale(name):
-            if self._director.lag_seconds:
+            if self._roles.lag_seconds:
                 return f"NATS does not answer; model {name!r} cannot be led now; try again"
             return f"no replica leads model {name!r} now; try again"
         lag = self._followed.views.lag_seconds(name)
@@ -183,12 +183,9 @@ class ForwardingMiddleware:
     async def _list(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Answer with the models of all replicas, including those without a leader yet."""
         try:
-            names = self._director.names()
+            names = self._roles.names()
             listings = await asyncio.gather(
-                *(
-                    self._forwarder.get(replica.url, scope, "")
-                    for replica in self._director.living()
-                )
+                *(self._forwarder.get(replica.url, scope, "") for replica in self._roles.living())
             )
             listed = {
                 model["model"]: model
@@ -235,7 +232,7 @@ class ForwardingMiddleware:
         If the model gets another leader, ask again. Raises NotReady.
         """
         while True:
-            url = self._director.responsible(name).url
+            url = self._roles.responsible(name).url
             response = await self._forwarder.get(url, scope, f"/{name}")
             if response is not None and response.is_success:
                 description: dict[str, Any] = response.json()
@@ -260,13 +257,13 @@ class ForwardingMiddleware:
         """
         forwarded = _is_forwarded(scope)
         try:
-            target = self._director.responsible(name)
+            target = self._roles.responsible(name)
         except NotReady:
-            if not self._director.lag_seconds:
+            if not self._roles.lag_seconds:
                 raise
             return False  # the client is connecting to another NATS server
         try:
-            if self._director.is_here(target):
+            if self._roles.is_here(target):
                 if self._is_restored(name, scope):
                     await self._app(scope, body.receive, send)
                     return True
@@ -275,7 +272,7 @@ class ForwardingMiddleware:
             if forwarded and await accepts_connections(target.url):
                 raise NotLeader(f"this replica does not lead model {name!r}")
             if forwarded:  # the sender already knew that the target is gone
-                self._director.suspect(target)
+                self._roles.suspect(target)
                 return False
         except NotLeader:
             if forwarded:
@@ -291,7 +288,7 @@ class ForwardingMiddleware:
                 )
             return await self._forwarder.forward(target, scope, body, send)
         except Unreachable:
-            self._director.suspect(target)
+            self._roles.suspect(target)
             raise
 
     def _is_restored(self, name: str, scope: Scope) -> bool:
@@ -302,7 +299,7 @@ class ForwardingMiddleware:
         if not is_for(scope, "predict"):
             return False
         max_lag = read_max_lag(scope["query_string"])
-        if max_lag is None or self._director.leads(name):
+        if max_lag is None or self._roles.leads(name):
             return False
         return self._followed.is_restored(name, max_lag)
 
@@ -310,7 +307,7 @@ class ForwardingMiddleware:
         """Let this replica lead a model from now on. Raises Refusal."""
         try:
             async with asyncio.timeout(max(0.0, deadline - time.monotonic())):
-                await self._director.lead(name)
+                await self._roles.lead(name)
         except TimeoutError:
             raise NotReady(self._not_led_yet(name)) from None
         except asyncio.CancelledError:  # a server cancels accepted requests only when it stops
@@ -321,13 +318,13 @@ class ForwardingMiddleware:
     def _should_lead(self, name: str) -> bool:
         """Return whether this replica should lead a model."""
         try:
-            return self._director.is_here(self._director.responsible(name))
+            return self._roles.is_here(self._roles.responsible(name))
         except NotReady:
             return False
 
     def _not_led_yet(self, name: str) -> str:
         """Return why this replica, which should lead a model, does not answer calls for it yet."""
-        why, lag = self._director.progress(name), self._followed.views.lag_seconds(name)
+        why, lag = self._roles.progress(name), self._followed.views.lag_seconds(name)
         if self._followed.is_stale(name):
             why += f"; what it knows of it is {lag:.0f} s old"
         return f"{why}; try again"

@@ -12,7 +12,7 @@ from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from wolfstream.service.calls.lookup import target_of
 from wolfstream.service.cluster.connections import CONNECT_SECONDS, client_of_replicas
-from wolfstream.service.cluster.director import Target
+from wolfstream.service.cluster.members import Replica
 from wolfstream.service.cluster.membership import Membership
 from wolfstream.service.errors import InDoubt, NotReady, Refusal, TooLarge
 
@@ -112,7 +112,7 @@ class HttpForwarder:
     """
 
     def __init__(self, membership: Membership, max_bytes: int) -> None:
-        self._director, self._neighbours = membership.director, membership.neighbours
+        self._roles, self._neighbours = membership.roles, membership.neighbours
         self._max_bytes = max_bytes
         self._client = client_of_replicas(membership.tls)
 
@@ -135,7 +135,9 @@ class HttpForwarder:
         except httpx.TransportError:
             return None
 
-    async def forward(self, target: Target, scope: Scope, body: ReplayableBody, send: Send) -> bool:
+    async def forward(
+        self, target: Replica, scope: Scope, body: ReplayableBody, send: Send
+    ) -> bool:
         """Let a replica answer a call; return False if it does not lead the model.
 
         Learning may take long, so there is no timeout while the replica answers other requests.
@@ -181,7 +183,7 @@ class HttpForwarder:
         return True
 
     async def _send(
-        self, request: httpx.Request, target: Target, *, patient: bool
+        self, request: httpx.Request, target: Replica, *, patient: bool
     ) -> httpx.Response:
         """Send a request; return the response once it begins.
 
@@ -203,7 +205,7 @@ class HttpForwarder:
             sending.cancel()
 
     async def _wait_while_alive(
-        self, target: Target, *first: "asyncio.Future[Any]", patient: bool = False
+        self, target: Replica, *first: "asyncio.Future[Any]", patient: bool = False
     ) -> None:
         """Wait until one of the futures is done.
 
@@ -219,7 +221,7 @@ class HttpForwarder:
         while not (
             await asyncio.wait(first, timeout=_CHECK_SECONDS, return_when=asyncio.FIRST_COMPLETED)
         )[0]:
-            if self._director.is_gone(target):
+            if self._roles.is_gone(target):
                 if patient and await self._is_alive(target):
                     await asyncio.wait(
                         first, timeout=_PROBE_SECONDS, return_when=asyncio.FIRST_COMPLETED
@@ -230,7 +232,7 @@ class HttpForwarder:
                 self._neighbours.unanswered += 1
                 raise httpx.ReadTimeout(why)
 
-    async def _is_alive(self, target: Target) -> bool:
+    async def _is_alive(self, target: Replica) -> bool:
         try:
             await self._client.get(f"{target.url}/livez", timeout=CONNECT_SECONDS)
         except httpx.TransportError:
@@ -238,7 +240,7 @@ class HttpForwarder:
         return True
 
     async def _send_while_read(
-        self, response: httpx.Response, target: Target, receive: Receive, send: Send
+        self, response: httpx.Response, target: Replica, receive: Receive, send: Send
     ) -> None:
         """Send a response to the client while it arrives, until its end or the client leaves."""
         sending = asyncio.create_task(_send_response(response, send))

@@ -5,20 +5,20 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
-from wolfstream.service.errors import Invalid
-from wolfstream.service.model.learner import Learner
-from wolfstream.service.model.live import Model
-from wolfstream.service.notebook.assets import asset_to_learner, learner_to_asset
-from wolfstream.service.notebook.conversions import NoCounterpart
-from wolfstream.service.notebook.semiparametric import fit_to_learner, learner_to_fit
-from wolfstream.service.notebook.streams import learner_to_stream, stream_to_learner
-from wolfstream.service.notebook.working_sets import (
+from wolfstream.service.conversion.assets import asset_to_learner, learner_to_asset
+from wolfstream.service.conversion.conversions import NoCounterpart
+from wolfstream.service.conversion.semiparametric import fit_to_learner, learner_to_fit
+from wolfstream.service.conversion.streams import learner_to_stream, stream_to_learner
+from wolfstream.service.conversion.working_sets import (
     learner_to_regression_set,
     learner_to_set,
     regression_set_to_learner,
     set_to_learner,
     solution_to_learner,
 )
+from wolfstream.service.errors import Invalid
+from wolfstream.service.model.learner import Learner
+from wolfstream.service.model.live import Model
 from wolfstream.service.recovery.model_files import (
     LoadedModel,
     ModelFileError,
