@@ -45,6 +45,7 @@ from wolfstream.solver.prepare.named_rows import (
     table_of,
     without_zeros,
 )
+from wolfstream.solver.prepare.nested_values import flat_rows
 from wolfstream.solver.rows.sample_weights import Weights, weights_of
 
 _Number = Annotated[float, Field(strict=True, allow_inf_nan=False)]
@@ -138,7 +139,10 @@ def _read_named_rows(x: list[Any], pointers: Iterable[str], prepared: bool) -> N
     pointers: to each row in the body.
     """
     problem = value_problem if prepared else number_problem
-    if all(type(row) is dict for row in x) and _are_named_values(x, prepared):
+    are_objects = all(type(row) is dict for row in x)
+    if prepared and are_objects:
+        x = flat_rows(x)
+    if are_objects and _are_named_values(x, prepared):
         try:
             rows = named_values(x)
         except OverflowError:
