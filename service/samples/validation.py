@@ -140,9 +140,11 @@ def _read_named_rows(x: list[Any], pointers: Iterable[str], prepared: bool) -> N
     """
     problem = value_problem if prepared else number_problem
     are_objects = all(type(row) is dict for row in x)
-    if prepared and are_objects:
-        x = flat_rows(x)
-    if are_objects and _are_named_values(x, prepared):
+    named = are_objects and _are_named_values(x, prepared)
+    if are_objects and prepared and not named:
+        x = list(flat_rows(x))
+        named = _are_named_values(x, prepared)
+    if named:
         try:
             rows = named_values(x)
         except OverflowError:

@@ -46,8 +46,8 @@ def test_samples_have_rows_labels_and_weights(tmp_path: Path) -> None:
 
 
 def test_values_in_values_are_columns_and_texts(tmp_path: Path) -> None:
-    text = '{"user": {"age": 3, "home": {"city": "Bari"}}, "tags": ["a", "b"], "y": "u"}\n{"y": 1}'
-    read = opened(tmp_path / "a.ndjson", text)
+    first = '{"user": {"age": 3, "home": {"city": "Bari"}}, "tags": ["a", "b"], "y": "u"}'
+    read = opened(tmp_path / "a.ndjson", first + '\n{"y": "v"}')
     assert read.names == ("user.age", "user.home.city", "tags")
     assert everything(read) == ([[3, "Bari", "a, b"], [None] * 3], ["u", "v"], None)
 
