@@ -13,6 +13,7 @@ from numpy.typing import NDArray
 
 from wolfstream.solver.adaptive.class_weights import ClassWeight, ClassWeights, WeightedAnswers
 from wolfstream.solver.adaptive.classifier import AdaptiveClassifier
+from wolfstream.solver.adaptive.expert_weights import ExpertWeights
 from wolfstream.solver.adaptive.gradients import Gradient, class_gradient, value_gradient
 from wolfstream.solver.adaptive.label_past import LabelPast, PastView
 from wolfstream.solver.adaptive.late_texts import with_experts
@@ -26,7 +27,6 @@ from wolfstream.solver.adaptive.settings import (
     Temporal,
     pinned,
 )
-from wolfstream.solver.adaptive.standing import Standing
 from wolfstream.solver.adaptive.target_scale import Units
 from wolfstream.solver.adaptive.temporal_answers import TemporalAnswers
 from wolfstream.solver.adaptive.tree_experts import MOST_COLUMNS, TreeExperts, TreesView
@@ -330,13 +330,13 @@ class BankLearner:
         joining = [part.nbytes for part in (self.trees, self.past) if part is not None]
         return bank_bytes + sum(joining)
 
-    def standing_of_learners(self) -> Standing:
+    def standing_of_learners(self) -> ExpertWeights:
         """Return the weight and losses of each learner: bank, trees, labels before."""
         assert self.current is not None
-        standing, trees = self.current.standing(), self.trees
+        weights, trees = self.current.expert_weights(), self.trees
         if trees is not None and trees.forests is not None:
-            standing = trees.standing(standing)
-        return standing if self.past is None else self.past.standing(standing)
+            weights = trees.expert_weights(weights)
+        return weights if self.past is None else self.past.expert_weights(weights)
 
     def state(self) -> tuple[dict[str, Any], dict[str, NDArray[Any]]]:
         """Return plain data and arrays from which `restore` continues bit for bit."""

@@ -14,12 +14,12 @@ from wolfstream.solver.adaptive.combination import (
     new_combination,
 )
 from wolfstream.solver.adaptive.endless import EndlessLearners
+from wolfstream.solver.adaptive.expert_weights import ExpertWeights
 from wolfstream.solver.adaptive.inputs import Inputs
 from wolfstream.solver.adaptive.learners import Learners
 from wolfstream.solver.adaptive.losses import Losses
 from wolfstream.solver.adaptive.ridge import CHUNK
 from wolfstream.solver.adaptive.settings import CLASSIFICATION, Settings
-from wolfstream.solver.adaptive.standing import Standing
 from wolfstream.solver.adaptive.view import ClassAnswers, ClassView, joined, take_external
 from wolfstream.solver.arrays import Float64Array
 from wolfstream.solver.rows.matrix import Matrix, take_rows
@@ -144,9 +144,9 @@ class AdaptiveClassifier:
             len(self.external),
         )
 
-    def standing(self) -> Standing:
+    def expert_weights(self) -> ExpertWeights:
         """Return the weight and mean log losses of each learner."""
-        return Standing(self.kinds, self.combination.weight.copy(), *self.losses.means())
+        return ExpertWeights(self.kinds, self.combination.weight.copy(), *self.losses.means())
 
     @property
     def nbytes(self) -> int:

@@ -8,13 +8,13 @@ from numpy.typing import NDArray
 
 from wolfstream.solver.adaptive import values
 from wolfstream.solver.adaptive.endless_values import EndlessValues
+from wolfstream.solver.adaptive.expert_weights import ExpertWeights
 from wolfstream.solver.adaptive.inputs import Inputs, InputView, inputs_of
 from wolfstream.solver.adaptive.learners import Learners, LearnersView, score
 from wolfstream.solver.adaptive.losses import Losses
 from wolfstream.solver.adaptive.ridge import CHUNK
 from wolfstream.solver.adaptive.settings import REGRESSION, Settings, plain_horizon
 from wolfstream.solver.adaptive.skewed_targets import FirstSamples, FirstTargets
-from wolfstream.solver.adaptive.standing import Standing
 from wolfstream.solver.adaptive.target_scale import CENTRE_LIMIT, TargetScale, Units
 from wolfstream.solver.arrays import Float64Array
 from wolfstream.solver.prepare.scale import (
@@ -226,9 +226,9 @@ class AdaptiveRegressor:
             self.samples,
         )
 
-    def standing(self) -> Standing:
+    def expert_weights(self) -> ExpertWeights:
         """Return the weight and mean squared errors of each learner, in units of `target_scale`."""
-        return Standing(self.kinds, self.combination.weight.copy(), *self.losses.means())
+        return ExpertWeights(self.kinds, self.combination.weight.copy(), *self.losses.means())
 
     @property
     def nbytes(self) -> int:

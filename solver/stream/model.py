@@ -279,8 +279,8 @@ class StreamModel:
         self.paper.restore(*state["paper"])
         self.bank.restore(*state["bank"])
 
-    def standing(self) -> list[dict[str, Any]]:
-        """Return the weight and losses of each learner of the bank; see `adaptive.standing`."""
+    def expert_weights(self) -> list[dict[str, Any]]:
+        """Return the weight and losses of each learner of the bank."""
         return [] if self.bank.current is None else self.bank.standing_of_learners().rows()
 
 

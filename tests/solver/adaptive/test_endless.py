@@ -125,7 +125,7 @@ def test_after_a_change_endless_learners_are_as_good_as_new_ones():
         np.mean(
             [
                 line["recent_loss"]
-                for line in one.standing().rows()
+                for line in one.expert_weights().rows()
                 if line.get("horizon", 0) is None
             ]
         )

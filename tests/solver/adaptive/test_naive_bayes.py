@@ -230,11 +230,11 @@ def test_a_bank_that_is_restored_relabels_bit_for_bit(at):
 def test_naive_bayes_weighs_little_before_it_was_right():
     one = AdaptiveClassifier(COLUMNS)
     of_bayes = [kind["learner"] == "naive_bayes" for kind in one.kinds]
-    weight = one.standing().weight
+    weight = one.expert_weights().weight
     assert weight.sum() == pytest.approx(1.0)
     np.testing.assert_allclose(weight[of_bayes], 0.1 * weight[0])
     none = AdaptiveClassifier(COLUMNS, pinned(CLASSIFICATION, Pins(naive_bayes=[])))
-    assert (none.standing().weight == 1.0 / len(none.kinds)).all()
+    assert (none.expert_weights().weight == 1.0 / len(none.kinds)).all()
 
 
 def test_merged_sums_are_those_of_all_rows():

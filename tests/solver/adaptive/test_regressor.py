@@ -128,7 +128,7 @@ def test_an_external_expert_that_is_right_is_followed():
 def test_the_report_names_every_learner():
     X, y = waves(11, 1200)
     learner, _ = learned(X, y, external_experts=("asset",))
-    report = learner.standing().rows()
+    report = learner.expert_weights().rows()
     assert sum(line["weight"] for line in report) == pytest.approx(1.0)
     losses = {line["learner"]: line["recent_loss"] for line in report}
     assert losses["asset"] is None
