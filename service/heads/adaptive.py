@@ -115,7 +115,7 @@ class AdaptiveLearner(WithoutMembers, BankLearner):
             pins=pins_of(spec),
             class_weight=spec.adaptive.class_weight,
         )
-        self._standing: ExpertWeights | None = None
+        self._expert_weights: ExpertWeights | None = None
         self._chunk = 0
 
     @property
@@ -163,9 +163,9 @@ class AdaptiveLearner(WithoutMembers, BankLearner):
         """
         chunk = bank.samples // CHUNK
         chunk -= chunk % _CHUNKS_OF_STANDING if chunk > _CHUNKS_OF_STANDING else 0
-        if self._standing is None or chunk != self._chunk:
-            self._standing, self._chunk = self.standing_of_learners(), chunk
-        return self._standing
+        if self._expert_weights is None or chunk != self._chunk:
+            self._expert_weights, self._chunk = self.all_expert_weights(), chunk
+        return self._expert_weights
 
 
 def pins_of(spec: ModelSpec) -> Pins:

@@ -330,7 +330,7 @@ class BankLearner:
         joining = [part.nbytes for part in (self.trees, self.past) if part is not None]
         return bank_bytes + sum(joining)
 
-    def standing_of_learners(self) -> ExpertWeights:
+    def all_expert_weights(self) -> ExpertWeights:
         """Return the weight and losses of each learner: bank, trees, labels before."""
         assert self.current is not None
         weights, trees = self.current.expert_weights(), self.trees

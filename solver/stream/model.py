@@ -281,7 +281,7 @@ class StreamModel:
 
     def expert_weights(self) -> list[dict[str, Any]]:
         """Return the weight and losses of each learner of the bank."""
-        return [] if self.bank.current is None else self.bank.standing_of_learners().rows()
+        return [] if self.bank.current is None else self.bank.all_expert_weights().rows()
 
 
 def _new_learner(
