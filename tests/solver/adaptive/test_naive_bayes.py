@@ -200,7 +200,7 @@ def test_a_bank_undoes_what_was_learned_after_all_labels_moved():
     one, kept, found = moving_bank(), [0, 0], None
     for part in blocks(2400, 32):
         one.absorb(X[part], codes[part])
-        watched = one.endless.each[0]
+        watched = one.watches.each[0]
         if watched.former and watched.age == 0:
             kept = [kept[-1], part.stop]
         elif found is None and part.start >= 1600 and not watched.former:
