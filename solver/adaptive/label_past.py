@@ -22,7 +22,6 @@ from wolfstream.solver.adaptive.expert_weights import ExpertWeights
 from wolfstream.solver.adaptive.losses import RECENT, Losses
 from wolfstream.solver.adaptive.past_classes import ClassPast, ClassPasts, ClassPastView
 from wolfstream.solver.adaptive.past_values import ValuePast, ValuePasts, ValuePastView
-from wolfstream.solver.adaptive.recent_rows import RecentRows, RecentView
 from wolfstream.solver.adaptive.temporal_answers import TemporalAnswers
 from wolfstream.solver.adaptive.value_mixture import HORIZONS
 from wolfstream.solver.adaptive.view import ClassAnswers
@@ -32,6 +31,7 @@ from wolfstream.solver.calibration.values import ValueCalibration, ValueConfiden
 from wolfstream.solver.rows.answers import Values
 from wolfstream.solver.rows.head_rows import RawRows
 from wolfstream.solver.rows.matrix import Matrix
+from wolfstream.solver.rows.recent_rows import RecentRows, RecentView
 
 MOST_CLASSES = 128
 # Prefix of the names of saved arrays, and then of those of the calibration.

@@ -111,7 +111,9 @@ class StreamView(NamedTuple):
         seen = HeadRows(rows) if isinstance(rows, SparseRows) else self.rows.head_rows(rows)
         bank = self.heads[BANK].learner
         assert isinstance(bank, BankLearnerView)
-        return seen if order is None else order.marked(bank.past, seen)
+        if order is None:
+            return seen
+        return order.marked(None if bank.past is None else bank.past.recent, seen)
 
     def _predict(self, seen: HeadRows) -> tuple[HeadAnswer, HeadInputs]:
         def ask(name: str) -> HeadAnswer:
