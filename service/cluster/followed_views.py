@@ -17,7 +17,7 @@ from wolfstream.service.cluster.peers import PeerFailed, Peers, PeerUnreachable
 from wolfstream.service.cluster.roles import Roles
 from wolfstream.service.cluster.versions import ViewVersion
 from wolfstream.service.cluster.view_messages import NewerView, ViewResponse
-from wolfstream.service.errors import Refusal
+from wolfstream.service.errors import Refusal, StartupError
 from wolfstream.service.model.live import Model
 from wolfstream.service.model.revision import Revision, read_tag
 from wolfstream.service.spec.stored import read_stored_spec
@@ -70,8 +70,8 @@ class FollowedView:
         A leader that does not know yet that it was replaced may send an older version. If another
         model has the name by now, its view replaces the old one.
 
-        Raises OutOfStep if the whole view is needed, and ValueError for a spec that this version
-        of the program cannot read.
+        Raises OutOfStep if the whole view is needed, and StartupError for a spec that this replica
+        cannot use.
         """
         follower = self._follower
         try:
@@ -86,7 +86,7 @@ class FollowedView:
                 self.model = Model(newer.number, self.name, read_stored_spec(newer.spec))
             elif newer.spec != self._spec:
                 self.model.take_spec(read_stored_spec(newer.spec))
-        except (OutOfStep, ValueError):
+        except (OutOfStep, StartupError):
             self._follower = Follower()
             raise
         self._spec = newer.spec
@@ -311,7 +311,7 @@ class FollowedViews:
         try:
             if not await view.take(response.newer[view.name]):
                 return False
-        except (OutOfStep, ValueError) as error:
+        except (OutOfStep, StartupError) as error:
             if was_whole:  # the next response would fail in the same way
                 logger.warning("view not copied: model=%s error=%s", view.name, error)
                 self._drop_for_a_while(view.name)

@@ -313,6 +313,8 @@ class Roles:
                 f"another replica of the fleet has the address {self._url}, too: start this one "
                 "with an address of its own (--advertise)"
             )
+        if self.members.outside:
+            raise NotReady(self.members.outside)
         if not self.members.settled:
             raise NotReady("the fleet's other replicas are not known yet; try again")
         if self.members.outdated:

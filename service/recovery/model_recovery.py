@@ -10,14 +10,14 @@ import logging
 from collections.abc import Callable
 from typing import Any, NamedTuple
 
-from wolfstream.service.errors import StartupError, StorageFailed
+from wolfstream.service.errors import Invalid, StartupError, StorageFailed
 from wolfstream.service.model.learner import Learner
 from wolfstream.service.model.live import Model
 from wolfstream.service.recovery.broken import error_text
 from wolfstream.service.recovery.replay import Computing, origin_difference, replay, unshared
 from wolfstream.service.spec.stored import other_numerics, read_stored_spec
 from wolfstream.service.storage.crash_marks import ReplayMarks
-from wolfstream.service.storage.entries import KeyedRequest
+from wolfstream.service.storage.entries import CatalogueEntry, KeyedRequest
 from wolfstream.service.storage.interfaces import Snapshots, Storage
 from wolfstream.service.storage.log import LogGap, LogReader, rolled_back_at
 from wolfstream.service.storage.snapshot_format import DamagedSnapshot, State, UnreadableSnapshot
@@ -31,6 +31,18 @@ RESTORING = 2**63
 
 def _never() -> bool:
     return False
+
+
+def new_learner(entry: CatalogueEntry) -> Learner:
+    """Return a learner of a stored model that has learned nothing.
+
+    Raises StartupError if this version, or the settings of this server, do not allow its spec.
+    """
+    try:
+        spec = read_stored_spec(entry.spec)
+        return Learner(Model(entry.number, entry.name, spec), entry.epoch)
+    except Invalid as error:  # such as a learner of others that is not permitted any more
+        raise StartupError(str(error)) from None
 
 
 def recover_model(

@@ -67,7 +67,7 @@ class _Part:
 
 class _Log:
     faults: list[str] = []
-    deleted = False
+    incomplete = deleted = False
     n_rollbacks = 0
 
     def __init__(self, memory: MemoryStorage, model: int) -> None:
