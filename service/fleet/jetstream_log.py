@@ -217,11 +217,6 @@ class JetStreamLog:
         """Return the last epoch that began before a sequence."""
         return self.index.epoch_before(sequence)
 
-    def rolled_back_at(self) -> int | None:
-        """Return the sequence of the last rollback; None if later snapshots replaced it."""
-        rollbacks = self.rollbacks()
-        return rollbacks[0].description["at"] if rollbacks else None
-
     def rollbacks(self) -> list[Rollback]:
         """Return the rollbacks that later snapshots have not replaced, newest first."""
         return self.index.rollbacks()

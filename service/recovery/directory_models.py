@@ -9,9 +9,9 @@ from contextlib import ExitStack, closing, contextmanager
 from pathlib import Path
 from typing import NamedTuple
 
+from wolfstream.service.compilation.process import Threads
 from wolfstream.service.errors import WolfstreamError
 from wolfstream.service.model.live import Model
-from wolfstream.service.native.process import Threads
 from wolfstream.service.recovery.model_files import LoadedModel, add_model
 from wolfstream.service.recovery.model_recovery import check_reached, new_learner, restore_newest
 from wolfstream.service.recovery.replay import replay
@@ -24,6 +24,7 @@ from wolfstream.service.storage.data_directory import (
 )
 from wolfstream.service.storage.entries import CatalogueEntry
 from wolfstream.service.storage.interfaces import Snapshots, Storage
+from wolfstream.service.storage.log import rolled_back_at
 from wolfstream.service.storage.snapshot_format import DamagedSnapshot, State
 
 
@@ -74,7 +75,7 @@ def model_statuses(data: Path) -> list[ModelStatus]:
 def _status(entry: CatalogueEntry, storage: Storage) -> ModelStatus:
     log, replays = storage.journal.reader(entry.number), storage.journal.replays
     snapshots = storage.snapshots.sequences(entry.number)
-    end = max(log.end(), log.rolled_back_at() or 0, *snapshots[:1])
+    end = max(log.end(), rolled_back_at(log) or 0, *snapshots[:1])
     left_out = replays.crashes(entry.number) >= replays.max_crashes
     return ModelStatus(entry.name, end, snapshots, left_out)
 

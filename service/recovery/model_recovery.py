@@ -16,9 +16,10 @@ from wolfstream.service.model.live import Model
 from wolfstream.service.recovery.broken import error_text
 from wolfstream.service.recovery.replay import Computing, origin_difference, replay, unshared
 from wolfstream.service.spec.stored import other_numerics, read_stored_spec
+from wolfstream.service.storage.crash_marks import ReplayMarks
 from wolfstream.service.storage.entries import CatalogueEntry, KeyedRequest
-from wolfstream.service.storage.interfaces import Replays, Snapshots, Storage
-from wolfstream.service.storage.log import LogGap, LogReader
+from wolfstream.service.storage.interfaces import Snapshots, Storage
+from wolfstream.service.storage.log import LogGap, LogReader, rolled_back_at
 from wolfstream.service.storage.snapshot_format import DamagedSnapshot, State, UnreadableSnapshot
 from wolfstream.service.storage.term import Term
 
@@ -186,7 +187,7 @@ def _has_room(model: Model, is_scarce: Callable[[], bool]) -> bool:
     return False
 
 
-def _may_begin(learner: Learner, replays: Replays, after: int) -> bool:
+def _may_begin(learner: Learner, replays: ReplayMarks, after: int) -> bool:
     """Return whether to replay after a sequence; mark a model broken if that ended processes."""
     model = learner.model
     ended = replays.begin(model.id, after)
@@ -232,10 +233,10 @@ def restore_newest(
     Returns the snapshots that were passed over. Raises StartupError, StorageFailed.
     """
     model = learner.model
-    rolled_back_at = log.rolled_back_at()
+    rolled_back = rolled_back_at(log)
     skipped = SkippedSnapshots([], [], [])
     for sequence in _sequences(model, snapshots):
-        if rolled_back_at is not None and sequence <= rolled_back_at:
+        if rolled_back is not None and sequence <= rolled_back:
             break
         try:
             with computing(1):
@@ -257,7 +258,7 @@ def restore_newest(
         learner.publish()  # for `engine.serving.RestoredModels`, while the log is replayed
         model.note_snapshot(sequence, snapshots.written(model.id, sequence))
         return skipped
-    if rolled_back_at is not None:
+    if rolled_back is not None:
         with computing(1):
             _restore_rollback(learner, log, snapshots)
         passed_over = {*skipped.damaged, *skipped.unreadable, *skipped.foreign}

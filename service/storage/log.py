@@ -96,9 +96,6 @@ class LogReader(Protocol):
         before the sequence, or the model's first.
         """
 
-    def rolled_back_at(self) -> int | None:
-        """Return the sequence of the last rollback; None if later snapshots replaced it."""
-
     def rollbacks(self) -> list[Rollback]:
         """Return the rollbacks that later snapshots have not replaced, newest first."""
 
@@ -116,3 +113,9 @@ class LogReader(Protocol):
 
     def unanswered(self, after: int) -> list[KeyedRequest]:
         """Return the keyed requests after a sequence whose responses were not stored."""
+
+
+def rolled_back_at(log: LogReader) -> int | None:
+    """Return the sequence of a log's last rollback; None if later snapshots replaced it."""
+    rollbacks = log.rollbacks()
+    return rollbacks[0].description["at"] if rollbacks else None

@@ -157,11 +157,6 @@ class SqliteLog:
             )
             return None if row is None else str(json.loads(unsealed(row).record)["epoch"])
 
-    def rolled_back_at(self) -> int | None:
-        """Return the sequence of the last rollback; None if later snapshots replaced it."""
-        rollbacks = self.rollbacks()
-        return rollbacks[0].description["at"] if rollbacks else None
-
     def rollbacks(self) -> list[Rollback]:
         """Return the rollbacks that later snapshots have not replaced, newest first."""
         with self._reading():

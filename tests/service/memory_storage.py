@@ -109,9 +109,6 @@ class _Log:
     def epoch_before(self, _sequence: int) -> str | None:
         return None
 
-    def rolled_back_at(self) -> int | None:
-        return None
-
     def rollbacks(self) -> list[Rollback]:
         return []
 

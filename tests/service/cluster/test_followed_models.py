@@ -37,7 +37,7 @@ ROWS = np.arange(20.0).reshape(10, 2)
 
 
 class Leader:
-    """A replica that leads one model; what asks it is a `Director` for both of them.
+    """A replica that leads one model; what asks it has the part of `Roles` that both of them use.
 
     writing: the task that writes its views for those who follow them.
     """
@@ -69,7 +69,7 @@ class Leader:
             raise UnknownModel("there is none")
         return self.models[name]
 
-    # As the director of the leader.
+    # As the leader.
     def leads(self, _: str) -> bool:
         return not self.takes_over
 
@@ -103,7 +103,7 @@ def response(told: bytes, seal: str) -> httpx.Response:
 
 
 class Elsewhere:
-    """The director of a replica that leads nothing."""
+    """Roles of a replica that leads nothing."""
 
     lag_seconds = 0.0
 
