@@ -1,4 +1,4 @@
-"""Names of saved arrays, by which snapshots of earlier versions are read and uploads are checked."""
+"""Names of saved arrays, by which earlier snapshots are read and uploads are checked."""
 
 import numpy as np
 import pytest
