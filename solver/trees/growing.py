@@ -328,10 +328,13 @@ def _write_gains(
             for i in range(used):
                 left_weight[i] = (prefix[i] & _WEIGHTS) / WEIGHT
     parent /= weight + ridge
+    # Missing values alone are the right side of the last border, not the left one of the first.
+    missing = (sums[0, 0] & _WEIGHTS) / WEIGHT if side else 0.0
     for i in range(used):
         w = left_weight[i]
         gain = left_square[i] / (w + ridge) + right_square[i] / (weight - w + ridge) - parent
-        gains[i] = gain if smaller(w, weight - w) >= LEAST_ROWS else 0.0
+        is_split = smaller(smaller(w, weight - w) - LEAST_ROWS, w - missing - 1.0 / WEIGHT) >= 0.0
+        gains[i] = gain if is_split else 0.0
 
 
 @inner

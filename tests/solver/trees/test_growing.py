@@ -168,3 +168,15 @@ def test_new_codes_go_with_the_heavier_side() -> None:
     assert right & {1, 2, 3} == {2, 3}
     assert 40 not in right
     assert 0 not in right
+
+
+@pytest.mark.parametrize("seed", range(60))
+def test_values_below_those_of_a_leaf_go_with_its_smallest(seed: int) -> None:
+    random = np.random.default_rng(seed)
+    first = int(random.integers(2, 30))
+    rows = random.integers(first, random.integers(first + 3, 64), (116, 1)).astype(np.uint8)
+    rows[random.random(116) < 0.2] = 0
+    g = np.where(rows == 0, 0.5, -0.5) + 0.4 * random.random((116, 1))
+    w = np.floor(random.uniform(0.3, 2.0, 116) * WEIGHT) / WEIGHT
+    tree, _ = grown(rows, np.array([False]), g, w)
+    assert len({b in bins_on_the_right(tree, 0) for b in range(1, rows[rows > 0].min() + 1)}) == 1
