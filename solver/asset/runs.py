@@ -145,13 +145,13 @@ class Runs:
         first, *others = self.each
         arrays = first.state("")
         for number, run in enumerate(others, start=1):
-            arrays |= run.state(f"run{number}_")
+            arrays |= run.state(f"course{number}_")
         return arrays | {"lost": self.lost.copy()} if others else arrays
 
     def restore(self, state: Mapping[str, NDArray[Any]]) -> None:
         """Continue from a state."""
         for number, run in enumerate(self.each):
-            run.restore(f"run{number}_" if number else "", state)
+            run.restore(f"course{number}_" if number else "", state)
         if len(self.each) > 1:
             self.lost, self._known = np.array(state["lost"]), int(state["counts"][0])
 
