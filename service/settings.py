@@ -282,7 +282,9 @@ class Settings(BaseSettings):
     )
     models: int = Field(1_000, ge=1, description="Models that the server may have.")
     connections: int = Field(
-        800, ge=1, description="Open connections, fewer than the system's bound on open files."
+        800,
+        ge=1,
+        description="Open connections, at least 200 fewer than the system's bound on open files.",
     )
     patience_seconds: float = Field(
         30.0,

@@ -5,6 +5,7 @@ import errno
 import ipaddress
 import logging
 import os
+import resource
 import socket
 import time
 from collections.abc import Iterator
@@ -15,6 +16,8 @@ from wolfstream.service.settings import Settings
 logger = logging.getLogger(__name__)
 
 _BACKLOG = 1024
+# Files that a process opens besides its connections: journals, snapshots, libraries, replicas.
+_OTHER_FILES = 200
 # How long to wait for a port that another process still uses.
 _BIND_RETRY_SECONDS = 2.0
 # Wildcard address -> loopback address, for a browser on this machine.
@@ -33,6 +36,7 @@ def bound_sockets(settings: Settings, has_keys: bool) -> Iterator[list[socket.so
 
     Raises StartupError.
     """
+    _allow_open_files(settings.connections + _OTHER_FILES)
     family = socket.AF_INET6 if ":" in settings.host else socket.AF_INET
     with contextlib.ExitStack() as stack:
         try:
@@ -53,6 +57,26 @@ def bound_sockets(settings: Settings, has_keys: bool) -> Iterator[list[socket.so
             ) from error
         _check_reach(listeners[0], settings, has_keys)
         yield listeners
+
+
+def _allow_open_files(needed: int) -> None:
+    """Raise the bound on open files of this process and its workers; warn if it stays too low.
+
+    Where files run out, nobody can connect until others leave, not even for a health check.
+    """
+    soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
+    if soft == resource.RLIM_INFINITY or soft >= needed:
+        return
+    allowed = needed if hard == resource.RLIM_INFINITY else min(needed, hard)
+    with contextlib.suppress(OSError, ValueError):
+        resource.setrlimit(resource.RLIMIT_NOFILE, (allowed, hard))
+    if allowed < needed:
+        logger.warning(
+            "too few open files for all connections: files=%d needed=%d. Allow more (ulimit -n), "
+            "or lower WOLFSTREAM_CONNECTIONS",
+            allowed,
+            needed,
+        )
 
 
 def _bind_exclusively(settings: Settings, family: socket.AddressFamily) -> socket.socket:

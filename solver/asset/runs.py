@@ -26,6 +26,8 @@ RATE = 0.3
 KEPT = 0.999
 # Bounds the effect of an absurd target.
 LARGEST_LOSS = 10.0
+# Prefix of the arrays of a run in saved states, which outlive the program: it is not renamed.
+_SAVED = "course"
 
 
 class Runs:
@@ -145,13 +147,13 @@ class Runs:
         first, *others = self.each
         arrays = first.state("")
         for number, run in enumerate(others, start=1):
-            arrays |= run.state(f"course{number}_")
+            arrays |= run.state(f"{_SAVED}{number}_")
         return arrays | {"lost": self.lost.copy()} if others else arrays
 
     def restore(self, state: Mapping[str, NDArray[Any]]) -> None:
         """Continue from a state."""
         for number, run in enumerate(self.each):
-            run.restore(f"course{number}_" if number else "", state)
+            run.restore(f"{_SAVED}{number}_" if number else "", state)
         if len(self.each) > 1:
             self.lost, self._known = np.array(state["lost"]), int(state["counts"][0])
 
