@@ -60,8 +60,10 @@ class TreeWork(NamedTuple):
     gain: Float64Array  # (LEAVES,) of the best split of a leaf; _LEAST_GAIN if it has none
     feature: NDArray[np.int32]  # (LEAVES,) column of the best split
     right: NDArray[np.uint64]  # (LEAVES,) bins of the best split that go to the right
-    left: Float64Array  # (c,)
-    total: Float64Array  # (c,)
+    total: Float64Array  # (c,) sums of the gradients of a leaf
+    weight: Float64Array  # (BINS,) on the left of each border
+    gains: Float64Array  # (BINS,) of each border, before that of the leaf is subtracted
+    rights: Float64Array  # (BINS,) squares on the right of each border
     rank: Float64Array  # (BINS,)
     bin: NDArray[np.int64]  # (BINS,)
 
@@ -77,8 +79,10 @@ def tree_work(n: int, d: int, channels: int) -> TreeWork:
         gain=np.empty(LEAVES),
         feature=np.empty(LEAVES, np.int32),
         right=np.empty(LEAVES, np.uint64),
-        left=np.empty(channels),
         total=np.empty(channels),
+        weight=np.empty(BINS),
+        gains=np.empty(BINS),
+        rights=np.empty(BINS),
         rank=np.empty(BINS),
         bin=np.empty(BINS, np.int64),
     )
@@ -158,9 +162,20 @@ def _best_leaf(leaves: int, work: TreeWork) -> int:
 
 @inner
 def _find_split(categories: NDArray[np.bool_], q: int, work: TreeWork) -> None:
+    """Record the best split of a leaf; none of a leaf that is too light to be split."""
     work.gain[q] = _LEAST_GAIN
+    sums, total, units = work.sums[q], work.total, 0
+    for b in range(BINS):
+        units += sums[0, b, 0] & _WEIGHTS
+    weight = units / WEIGHT
+    if weight < 2.0 * LEAST_ROWS:
+        return
+    for k in range(sums.shape[2]):
+        total[k] = 0.0
+        for b in range(BINS):
+            total[k] += sums[0, b, k] >> _SHIFT
     for j in range(len(categories)):
-        _split(work.sums[q, j], categories[j], j, q, work)
+        _split(sums[j], categories[j], j, q, weight, work)
 
 
 @inner
@@ -242,55 +257,74 @@ def _partition(
 
 
 @inner
-def _split(sums: Words, category: bool, feature: int, q: int, work: TreeWork) -> None:
+def _split(
+    sums: Words, category: bool, feature: int, q: int, weight: float, work: TreeWork
+) -> None:
     """Record the best split of a leaf by a column, if it is better than the recorded one.
 
     sums: (BINS, c) over the leaf's rows in each bin.
     category: whether the column has codes.
     feature: the column.
     q: the leaf.
+    weight: of the leaf's rows.
+    work: work.total are the sums of their gradients.
     """
-    c, left, total = sums.shape[1], work.left, work.total
-    used, weight = 0, 0.0
-    for k in range(c):
-        total[k] = 0.0
-    for b in range(BINS):
-        units = sums[b, 0] & _WEIGHTS
-        if units:
-            weight += units / WEIGHT
-            for k in range(c):
-                total[k] += sums[b, k] >> _SHIFT
-            if b:
-                work.bin[used] = b
-                used += 1
+    used = 0
+    for b in range(1, BINS):
+        work.bin[used] = b
+        used += 1 if sums[b, 0] & _WEIGHTS else 0
     ridge = CATEGORY_RIDGE if category else RIDGE
     if category:
         _order_bins(sums, used, work)
     parent = 0.0
-    for k in range(c):
-        parent += total[k] * total[k]
+    for k in range(sums.shape[1]):
+        parent += work.total[k] * work.total[k]
     parent /= weight + ridge
     missing = (sums[0, 0] & _WEIGHTS) > 0
+    best, at, with_missing = work.gain[q], -1, 0
     for side in range(2 if missing else 1):  # missing values go to the right, then to the left
-        w = (sums[0, 0] & _WEIGHTS) / WEIGHT if side else 0.0
-        for k in range(c):
-            left[k] = sums[0, k] >> _SHIFT if side else 0.0
         # With missing values there is one more border: between these and all others.
-        for border in range(used if missing and side == 0 else used - 1):
-            b = work.bin[border]
-            w += (sums[b, 0] & _WEIGHTS) / WEIGHT
-            left_square, right_square = 0.0, 0.0
-            for k in range(c):
-                left[k] += sums[b, k] >> _SHIFT
-                right = total[k] - left[k]
-                left_square += left[k] * left[k]
-                right_square += right * right
-            if w < LEAST_ROWS or weight - w < LEAST_ROWS:
-                continue
-            gain = left_square / (w + ridge) + right_square / (weight - w + ridge) - parent
-            if gain > work.gain[q]:
-                work.gain[q], work.feature[q] = gain, feature
-                work.right[q] = _mask(sums, category, used, border, side, 2.0 * w < weight, work)
+        borders = used if missing and side == 0 else used - 1
+        _write_gains(sums, borders, side, weight, ridge, work)
+        for border in range(borders):
+            w, gain = work.weight[border], work.gains[border] - parent
+            if gain > best and w >= LEAST_ROWS and weight - w >= LEAST_ROWS:
+                best, at, with_missing = gain, border, side
+                heavier = 2.0 * w < weight
+    if at >= 0:
+        work.gain[q], work.feature[q] = best, feature
+        work.right[q] = _mask(sums, category, used, at, with_missing, heavier, work)
+
+
+@inner
+def _write_gains(
+    sums: Words, borders: int, side: int, weight: float, ridge: float, work: TreeWork
+) -> None:
+    """Write the weight on the left of each border, and the squares of both sides by their weights.
+
+    The squares of one border after another are divided in a loop of their own, which compilers turn
+    into vector instructions.
+
+    sums, weight: see `_split`.
+    borders: their number.
+    side: 1 if missing values go to the left.
+    ridge: of the column.
+    """
+    weights, gains, rights = work.weight, work.gains, work.rights
+    units = sums[0, 0] & _WEIGHTS if side else 0
+    for border in range(borders):
+        units += sums[work.bin[border], 0] & _WEIGHTS
+        weights[border] = units / WEIGHT
+        gains[border] = rights[border] = 0.0
+    for k in range(sums.shape[1]):
+        left, total = sums[0, k] >> _SHIFT if side else 0, work.total[k]
+        for border in range(borders):
+            left += sums[work.bin[border], k] >> _SHIFT
+            gains[border] += float(left) * float(left)
+            rights[border] += (total - left) * (total - left)
+    for border in range(borders):
+        w = weights[border]
+        gains[border] = gains[border] / (w + ridge) + rights[border] / (weight - w + ridge)
 
 
 @inner
