@@ -187,11 +187,12 @@ def _sum(rows: NDArray[np.uint8], words: Words, order: NDArray[np.int32], sums: 
             for k in range(c):
                 sums[j, b, k] = 0
     if c == 1:
+        flat = sums.reshape(d * BINS)
         for i in range(len(order)):
             row = rows[order[i]]
             word = words[order[i], 0]
             for j in range(d):
-                sums[j, row[j], 0] += word
+                flat[j * BINS + row[j]] += word
     else:
         for i in range(len(order)):
             row = rows[order[i]]
@@ -221,10 +222,8 @@ def _sum_both(
         for b in range(BINS):
             for k in range(c):
                 rest = whole[j, b, k] - other[j, b, k]
-                if fewer_left:
-                    whole[j, b, k], other[j, b, k] = other[j, b, k], rest
-                else:
-                    whole[j, b, k] = rest
+                whole[j, b, k] = other[j, b, k] if fewer_left else rest
+                other[j, b, k] = rest if fewer_left else other[j, b, k]
 
 
 @inner
