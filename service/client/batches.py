@@ -14,7 +14,12 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from wolfstream.service.client.tables import as_value_errors, open_table, read_columns
+from wolfstream.service.client.tables import (
+    as_value_errors,
+    column_name,
+    open_table,
+    read_columns,
+)
 from wolfstream.service.files.roles import NO_ROLES, Roles, find_roles
 from wolfstream.service.files.text import MISSING_LABEL, read_id
 from wolfstream.service.files.values import features_of, plain_row, plain_value
@@ -93,6 +98,7 @@ class Batches:
         elif isinstance(X, Iterator) or isinstance(y, Iterator) or not _is_sized(X):
             self._pairs = zip(X, y, strict=True)
         else:
+            _check_beside(X, y)
             self._set_rows(as_rows(X), _as_labels(y))
 
     def _begin_table(self, X: Any, roles: Roles) -> None:
@@ -101,7 +107,7 @@ class Batches:
             self._batches = self._file_batches(X, roles)
         elif isinstance(X, Mapping):
             self._batches = self._named_batches(iter([X]), roles)
-        elif (columns := read_columns(X)) is not None:
+        elif (columns := read_columns(X, roles)) is not None:
             table, y, weights, _ = _split_columns(columns, roles, labelled=True)
             self._set_rows(table, y)
             if weights is not None:
@@ -194,11 +200,46 @@ class Batches:
         self._rows, self._labels = rows, labels
 
 
-def split_roles(label: str | None, id_column: str | None, weight: Any) -> tuple[Roles, Any]:
-    """Return the columns that are not features, and the weights unless they are in a column."""
+def split_roles(label: Any, id_column: Any, weight: Any) -> tuple[Roles, Any]:
+    """Return the columns that are not features, and the weights unless they are in a column.
+
+    Raises TypeError for a label or an id that is not the name of a column.
+    """
+    label, id_column = _role("label", label), _role("id", id_column)
     if isinstance(weight, str):
         return Roles(label, id_column, weight), None
     return Roles(label, id_column), weight
+
+
+def _role(role: str, given: Any) -> str | None:
+    """Return the name of a column; that of a data frame may have several levels."""
+    if given is None or isinstance(given, str | int | tuple):
+        return None if given is None else str(column_name(given))
+    what = "; labels that are not in a column of X are given as y" if role == "label" else ""
+    raise TypeError(
+        f"{role} is the name of a column of X, such as {role}='Outcome', not a "
+        f"{type(given).__name__}{what}"
+    )
+
+
+def _check_beside(X: Any, y: Any) -> None:
+    """Raise ValueError for a Series of labels that is also in X, or in another order than X."""
+    rows: Any = getattr(X, "index", None)
+    labels: Any = getattr(y, "index", None)
+    if not hasattr(rows, "equals") or not hasattr(labels, "equals"):
+        return
+    name = getattr(y, "name", None)
+    if name is not None and name in getattr(X, "columns", ()) and y.equals(X[name]):
+        raise ValueError(
+            f"column {str(name)!r} of X has the labels themselves: leave it out of X, or leave y "
+            f"out and say label={str(name)!r}"
+        )
+    in_order = labels.tolist() == list(range(len(labels)))  # as one that was made anew
+    if not in_order and not labels.equals(rows) and set(labels) == set(rows):
+        raise ValueError(
+            "by their index, the labels are in another order than the rows of X: give "
+            "y.loc[X.index], or y.to_numpy() if they belong together as they are"
+        )
 
 
 def one_batch(X: Any, y: Any, weight: Any = None) -> Batch:
@@ -311,7 +352,7 @@ def rows_and_ids(X: Any, roles: Roles) -> tuple[Any, list[Any] | None]:
         return _file_rows(X, roles)
     if isinstance(X, Mapping):
         X = [X]
-    columns = read_columns(X)
+    columns = read_columns(X, roles)
     if columns is not None:
         table, _, _, ids = _split_columns(columns, roles, labelled=False)
         return table, ids

@@ -27,7 +27,6 @@ from wolfstream.service.client.results import (
 from wolfstream.service.client.sender import Sender, if_match_header
 from wolfstream.service.client.steps import Steps
 from wolfstream.service.client.wire import IDEMPOTENCY_KEY, learning_call, pack, request_of
-from wolfstream.service.files.roles import Roles
 
 _TOO_LARGE = 413
 
@@ -148,7 +147,7 @@ class SampleCalls(Sender):
 
         Raises ClientError, ValueError, TypeError.
         """
-        rows, column_ids = rows_and_ids(X, Roles(label, id, weight))
+        rows, column_ids = rows_and_ids(X, split_roles(label, id, weight)[0])
         ids = column_ids if ids is None else ids
         if ids is not None:
             return self._predict_later(name, rows, head, ids, min_sequence, costs)
@@ -210,7 +209,7 @@ class SampleCalls(Sender):
         Args are those of `predict`. Raises Refused while no label has tested the head's
         calibration.
         """
-        rows, _ = rows_and_ids(X, Roles(label, id, weight))
+        rows, _ = rows_and_ids(X, split_roles(label, id, weight)[0])
         return self._predict(name, rows, head, min_sequence, probability=True)
 
     def predict_set(
@@ -239,7 +238,7 @@ class SampleCalls(Sender):
 
         Raises Refused as `predict_proba` does.
         """
-        rows, _ = rows_and_ids(X, Roles(label, id, weight))
+        rows, _ = rows_and_ids(X, split_roles(label, id, weight)[0])
         return self._predict(name, rows, head, min_sequence, confidence=confidence)
 
     def predict_interval(
@@ -298,7 +297,7 @@ class SampleCalls(Sender):
 
         Raises Refused for rows that the head cannot explain.
         """
-        rows, _ = rows_and_ids(X, Roles(label, id, weight))
+        rows, _ = rows_and_ids(X, split_roles(label, id, weight)[0])
         return self._predict(name, rows, head, min_sequence, explain=most)
 
     def _predict(

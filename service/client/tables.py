@@ -6,7 +6,8 @@ Their libraries are imported only if a caller has made such a table. A data fram
 
 import importlib.util
 import os
-from collections.abc import Iterator, Mapping, Sequence
+import warnings
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any, TypeAlias
@@ -15,7 +16,7 @@ import numpy as np
 
 from wolfstream.service.files.roles import Roles
 from wolfstream.service.files.text import DataFileError
-from wolfstream.service.files.values import plain_value
+from wolfstream.service.files.values import plain_columns
 
 TablePath: TypeAlias = str | os.PathLike[str]
 
@@ -40,8 +41,12 @@ def open_table(path: TablePath, roles: Roles, labelled: bool) -> Any:
         raise ValueError(f"{file}: {error}") from None
 
 
-def read_columns(X: Any) -> Any:
+def read_columns(X: Any, wanted: Collection[str | None] = ()) -> Any:
     """Return a table as `service.files.arrow.Columns`; None if X is no table.
+
+    Args:
+        X: the table.
+        wanted: names that may be those of levels of pandas' index, which are then columns.
 
     Raises ValueError, TypeError.
     """
@@ -49,14 +54,14 @@ def read_columns(X: Any) -> Any:
         return None
     if hasattr(X, "collect") and not hasattr(X, "to_numpy"):
         X = X.collect()
-    if hasattr(X, "columns") and hasattr(X, "to_numpy"):
-        return _read_frame(X)
+    if hasattr(X, "to_numpy") and (hasattr(X, "columns") or hasattr(X, "to_frame")):
+        return _read_frame(X, wanted)
     if hasattr(X, "column_names") or hasattr(X, "read_all"):
         return _read_arrow(X)
     return _read_narwhals(X)
 
 
-def _read_frame(frame: Any) -> Any:
+def _read_frame(frame: Any, wanted: Collection[str | None]) -> Any:
     """Return the columns of a data frame.
 
     They are converted one by one: in polars' array of all columns, dates beside numbers would
@@ -64,21 +69,61 @@ def _read_frame(frame: Any) -> Any:
     """
     from wolfstream.service.files.arrow import Columns
 
-    names = list(frame.columns)
+    if getattr(frame, "ndim", 2) == 1:
+        raise ValueError(
+            "X is a Series: write X.to_dict() if it is a row, X.to_frame() if it is a column"
+        )
+    labels = list(frame.columns)
+    names = list(map(column_name, labels))
     if len(set(names)) < len(names):
-        raise ValueError("some columns of X have the same name")
-    columns = [_plain_column(np.asarray(frame[name].to_numpy())) for name in names]
-    return Columns(names, columns, len(frame))
+        first, again = _repeated(names)
+        raise ValueError(
+            f"columns {first + 1} and {again + 1} of X have the same name, {names[again]!r}: "
+            "rename one of them, or leave one out"
+        )
+    if not all(isinstance(name, int | np.integer) for name in names):
+        names = list(map(str, names))
+    columns: dict[Any, Any] = {}
+    for name, label in zip(names, labels, strict=True):
+        columns |= _plain_columns(name, np.asarray(frame[label].to_numpy()))
+    for name, values in _index_levels(frame, wanted):
+        columns |= _plain_columns(name, np.asarray(values.to_numpy()))
+    return Columns(list(columns), list(columns.values()), len(frame))
 
 
-def _plain_column(column: Any) -> Any:
-    """Return a column of numbers as it is, and any other as a list."""
+def column_name(label: Any) -> Any:
+    """Return the name of a column; the levels of one that has several are joined by points."""
+    return ".".join(map(str, label)) if isinstance(label, tuple) else label
+
+
+def _repeated(names: Sequence[Any]) -> tuple[int, int]:
+    """Return the places of the first name that occurs twice."""
+    return next((names.index(name), i) for i, name in enumerate(names) if name in names[:i])
+
+
+def _index_levels(frame: Any, wanted: Collection[str | None]) -> Iterator[tuple[str, Any]]:
+    """Yield (name, values) of the levels of pandas' index that are wanted; warn of others."""
+    index = getattr(frame, "index", None)
+    for name in getattr(index, "names", ()):
+        if name is None or name in frame.columns:
+            continue
+        if str(name) in wanted:
+            yield str(name), index.get_level_values(name)  # type: ignore[union-attr]
+        else:
+            warnings.warn(
+                f"the index {str(name)!r} of X is left out: X.reset_index() makes it a column",
+                stacklevel=2,
+            )
+
+
+def _plain_columns(name: Any, column: Any) -> dict[Any, Any]:
+    """Return a column of numbers as it is, and any other as lists: several if it has objects."""
     if column.dtype.kind in "fiu":
-        return column
+        return {name: column}
     # `tolist` makes integers of nanoseconds, but datetimes of microseconds.
     if column.dtype.kind in "mM":
         column = column.astype(f"{column.dtype.str[1:3]}[us]")
-    return [plain_value(value) for value in column.tolist()]
+    return plain_columns(name, column.tolist())
 
 
 def _read_arrow(table: Any) -> Any:
@@ -101,8 +146,7 @@ def _read_narwhals(X: Any) -> Any:
         frame = frame.collect()
     if not isinstance(frame, narwhals.DataFrame):
         return None
-    columns = [
-        _plain_column(np.asarray(frame.get_column(name).to_list(), object))
-        for name in frame.columns
-    ]
-    return Columns(list(frame.columns), columns, len(frame))
+    columns: dict[Any, Any] = {}
+    for name in frame.columns:
+        columns |= plain_columns(name, frame.get_column(name).to_list())
+    return Columns(list(columns), list(columns.values()), len(frame))

@@ -21,6 +21,7 @@ from wolfstream.service.files.arrow import Columns
 from wolfstream.service.files.charset import TextFile
 from wolfstream.service.files.roles import NO_ROLES, Roles
 from wolfstream.service.files.text import DataFileError, RowLines, Watch
+from wolfstream.solver.prepare.nested_values import flat_rows, what_stays
 
 NDJSON_SUFFIXES = {".ndjson", ".jsonl"}
 # Bound on the values of all rows, including missing ones.
@@ -114,6 +115,7 @@ def _flat(row: Mapping[str, Any], place: str, named: bool) -> dict[str, Any]:
 
 
 def _columns(rows: Sequence[Mapping[str, Any]], places: Sequence[str]) -> Columns:
+    rows = flat_rows(rows)
     names = list(dict.fromkeys(name for row in rows for name in row))
     if len(names) * len(rows) > _MOST_VALUES:
         raise DataFileError(
@@ -130,8 +132,8 @@ def _columns(rows: Sequence[Mapping[str, Any]], places: Sequence[str]) -> Column
 def _check(name: str, value: Any, place: str) -> None:
     if isinstance(value, dict | list):
         detail = (
-            f"{place}{name[:_SHOWN]!r} must be a number, a text, true, false or null: give each "
-            "value in it a column of its own"
+            f"{place}{name[:_SHOWN]!r} must be a number, a text, true, false or null, "
+            f"{what_stays(value)}"
         )
         raise DataFileError(detail)
     if isinstance(value, float) and math.isinf(value):

@@ -8,6 +8,7 @@ from typing import Any, NoReturn
 
 import numpy as np
 
+from wolfstream.service.files.layout import ROWS_READ, find_layout
 from wolfstream.service.files.roles import (
     LABEL_COLUMNS,
     NO_ROLES,
@@ -26,7 +27,6 @@ from wolfstream.service.files.text import (
     Watch,
     cell_value,
     check_label,
-    first_row,
     is_not_finite,
     number_in,
     read_id,
@@ -34,25 +34,19 @@ from wolfstream.service.files.text import (
 from wolfstream.solver.arrays import Float64Array
 from wolfstream.solver.rows.matrix import Matrix
 
-_QUOTED = re.compile(r'"[^"]*"')
 _NO_FEATURES = (
     "there is no column besides the label, and at least one is needed; commas, semicolons, "
     "tabs or bars (|) separate columns"
 )
-_DELIMITERS = ",;\t|"
 # What the reader says, for users.
 _MALFORMED = {"unexpected end of data": "a quotation mark opens a field that nothing ends"}
-# Rows after the first that are read to tell whether the first is a header.
-_ROWS_AFTER_HEADER = 20
 
 
 class CsvText:
     """A CSV file; iterating yields its records.
 
-    Fields are separated by commas, semicolons, tabs or bars (|): by what the first line has or, if
-    it has several of these, by what divides the first rows into most columns, as many in each; else
-    by the first one of them. Columns without a name in the header, such as an index written by
-    pandas, are left out.
+    `find_layout` tells what separates fields, and which records stand above the header. Columns
+    without a name in the header, such as an index written by pandas, are left out.
 
     Args:
         source: the text.
@@ -69,6 +63,7 @@ class CsvText:
         line: the line, from 1, on which the last yielded row ends.
         columns: the number of columns, including those that are not features.
         has_header: whether the first row names the columns.
+        titles: the number of lines above the header that are titles or notes, and left out.
         labelled: whether records have labels.
     """
 
@@ -86,8 +81,9 @@ class CsvText:
     ) -> None:
         self._source, self._watch, self._texts, self.line = source, watch, texts, 0
         self._longest_row = longest_row
-        self._delimiter = _delimiter(source, longest_row)
-        (_, first), *numbered = self._first_rows()
+        self._layout = find_layout(source, roles, longest_row)
+        (header_line, first), *numbered = self._first_rows()
+        self.titles = header_line - 1 if self._layout.titled else 0
         following = [row for _, row in numbered]
         self.columns = len(first)
         self._names = [name.strip() for name in first]
@@ -111,7 +107,7 @@ class CsvText:
         return [i for i, name in enumerate(self._names, 1) if self.has_header and not name]
 
     def _first_rows(self) -> list[tuple[int, list[str]]]:
-        rows = list(islice(self._records(), 1 + _ROWS_AFTER_HEADER))
+        rows = list(islice(self._records(), 1 + ROWS_READ))
         if not rows:
             raise DataFileError("is empty")
         return rows
@@ -156,7 +152,8 @@ class CsvText:
         for line, fields in islice(self._records(), int(self.has_header), None):
             self.line = line
             if len(fields) != self.columns:
-                detail = f"has {len(fields)} columns, the first line has {self.columns}"
+                first = "the header" if self._layout.above else "the first line"
+                detail = f"has {len(fields)} columns, {first} has {self.columns}"
                 raise DataFileError(detail, line)
             label = ""
             if label_place is not None and self.labelled and not any(map(str.strip, fields)):
@@ -188,14 +185,20 @@ class CsvText:
         return weight
 
     def _records(self) -> Iterator[tuple[int, list[str]]]:
-        """Yield (line, record) of each record that is not blank; it ends on this line."""
+        """Yield (line, record) of each record of the table that is not blank.
+
+        It ends on this line.
+        """
+        above = self._layout.above
         with self._source.open(encoding="utf-8-sig", newline="") as file:
             lines = RowLines(file, self._longest_row, self._watch)
-            reader = csv.reader(lines, delimiter=self._delimiter, strict=True)
+            reader = csv.reader(lines, delimiter=self._layout.delimiter, strict=True)
             try:
                 for row in reader:
                     lines.end_row()
-                    if row:
+                    if row and above:
+                        above -= 1
+                    elif row:
                         yield reader.line_num, row
             except csv.Error as error:
                 detail = _MALFORMED.get(str(error), str(error))
@@ -205,7 +208,7 @@ class CsvText:
         at = next(i for i, field in enumerate(row) if number_in(field) is None)
         column = self._places[at]
         name = f" ({self._names[column][:40]})" if self.has_header else ""
-        what = _no_number(row[at].strip(), self._delimiter)
+        what = _no_number(row[at].strip(), self._layout.delimiter)
         raise DataFileError(f"column {column + 1}{name}: {what}", line)
 
 
@@ -217,29 +220,6 @@ def _line_with(rows: Sequence[tuple[int, list[str]]], name: str | None) -> int |
         if name in row or any(name in re.split("[;\t|]", cell) for cell in row):
             return line
     return None
-
-
-def _delimiter(source: TextSource, longest_row: int | None) -> str:
-    """Return what separates columns; see `CsvText`."""
-    with source.open(encoding="utf-8-sig", newline="") as file:
-        first = first_row(file, longest_row)
-    unquoted = _QUOTED.sub("", first)
-    candidates = [delimiter for delimiter in _DELIMITERS if delimiter in unquoted]
-    if len(candidates) < 2:
-        return candidates[0] if candidates else ","
-    columns = {each: _columns_of_all(source, longest_row, each) for each in candidates}
-    return max(candidates, key=columns.__getitem__)
-
-
-def _columns_of_all(source: TextSource, longest_row: int | None, delimiter: str) -> int:
-    """Return how many columns each of the first rows has; 0 if they differ."""
-    with source.open(encoding="utf-8-sig", newline="") as file:
-        reader = csv.reader(RowLines(file, longest_row), delimiter=delimiter)
-        try:
-            widths = {len(row) for row in islice(reader, 1 + _ROWS_AFTER_HEADER) if row}
-        except (csv.Error, DataFileError):
-            return 0
-    return widths.pop() if len(widths) == 1 else 0
 
 
 def _no_number(field: str, delimiter: str) -> str:

@@ -10,9 +10,12 @@ from uuid import UUID
 import numpy as np
 
 from wolfstream.service.files.text import cell_value
+from wolfstream.solver.prepare.nested_values import flat_rows, is_nested
 
 # Names of pandas' types of missing values.
 _MISSING_TYPES = {"NAType", "NaTType"}
+# Types of pandas that are read as it writes them to CSV.
+_WRITTEN_TYPES = {"Interval", "Period"}
 _PLAIN = {int, str, bool, type(None)}
 _SHOWN = 40
 
@@ -39,6 +42,8 @@ def plain_value(value: Any) -> Any:
         return str(value)
     if type(value).__name__ in _MISSING_TYPES:
         return None
+    if type(value).__name__ in _WRITTEN_TYPES:
+        return str(value)
     raise TypeError(
         f"{value!r:.{_SHOWN}} is a {type(value).__name__}, neither a number nor a text: write it "
         "as one, or leave its column out"
@@ -74,4 +79,30 @@ def plain_row(row: Mapping[Any, Any]) -> dict[Any, Any]:
         return {name: text if text is None else cell_value(text) for name, text in row.items()}
     if kinds <= _PLAIN:
         return dict(row)
-    return {name: plain_value(value) for name, value in row.items()}
+    (flat,) = flat_rows([row])
+    return {name: _plain_cell(name, value) for name, value in flat.items()}
+
+
+def plain_columns(name: Any, cells: Sequence[Any]) -> dict[Any, list[Any]]:
+    """Return the plain values of a column, name -> values; objects in it are columns of their own.
+
+    Raises TypeError.
+    """
+    cells = [
+        cell.tolist() if isinstance(cell, np.ndarray) and cell.dtype.kind in "OU" else cell
+        for cell in cells
+    ]
+    if not is_nested(cells):
+        return {name: [_plain_cell(name, cell) for cell in cells]}
+    rows = flat_rows([{name: cell} for cell in cells])
+    names = dict.fromkeys(key for row in rows for key in row)
+    if len(names) > 1:  # rows without an object then have its name, and a missing value
+        names.pop(name, None)
+    return {key: [_plain_cell(key, row.get(key)) for row in rows] for key in names}
+
+
+def _plain_cell(name: Any, value: Any) -> Any:
+    try:
+        return plain_value(value)
+    except TypeError as error:
+        raise TypeError(f"column {str(name)[:_SHOWN]!r}: {error}") from None

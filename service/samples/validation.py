@@ -45,6 +45,7 @@ from wolfstream.solver.prepare.named_rows import (
     table_of,
     without_zeros,
 )
+from wolfstream.solver.prepare.nested_values import flat_rows
 from wolfstream.solver.rows.sample_weights import Weights, weights_of
 
 _Number = Annotated[float, Field(strict=True, allow_inf_nan=False)]
@@ -138,7 +139,12 @@ def _read_named_rows(x: list[Any], pointers: Iterable[str], prepared: bool) -> N
     pointers: to each row in the body.
     """
     problem = value_problem if prepared else number_problem
-    if all(type(row) is dict for row in x) and _are_named_values(x, prepared):
+    are_objects = all(type(row) is dict for row in x)
+    named = are_objects and _are_named_values(x, prepared)
+    if are_objects and prepared and not named:
+        x = list(flat_rows(x))
+        named = _are_named_values(x, prepared)
+    if named:
         try:
             rows = named_values(x)
         except OverflowError:

@@ -5,6 +5,7 @@ from collections.abc import Callable, Iterator
 from typing import Any
 
 from wolfstream.service.errors import SampleError, pointer_to, refuse
+from wolfstream.solver.prepare.nested_values import what_stays
 
 LONGEST_NAME = 256
 NUMERIC = {int, float}
@@ -92,8 +93,7 @@ def value_problem(value: Any) -> str:
         what = "must be a number, a text, true, false or null"
         if not isinstance(value, dict | list):
             return f"{what}{not_what(value)}"
-        kind = "an object" if isinstance(value, dict) else "an array"
-        return f"{what}, not {kind}: give each value in it a column of its own"
+        return f"{what}, {what_stays(value)}"
     return number_problem(value).replace("NaN or infinite", "infinite")
 
 

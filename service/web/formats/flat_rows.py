@@ -21,6 +21,7 @@ from wolfstream.service.errors import (
 from wolfstream.service.files.roles import NO_ROLES, Roles, find_roles
 from wolfstream.service.files.text import DataFileError
 from wolfstream.service.files.values import features_of
+from wolfstream.solver.prepare.nested_values import flat_rows
 
 MAX_WARNINGS = 16
 # The fields that the roles of columns fill, in the order of `Roles`.
@@ -50,6 +51,21 @@ def unnamed_column_warning(number: int) -> RequestWarning:
         None,
         f"column {number} has no name, as an index that a data frame wrote, and is left out; give "
         "it a name to have it learned",
+    )
+
+
+def title_warning(titles: int) -> RequestWarning:
+    """Return the warning about titles above a header.
+
+    Args:
+        titles: the number of their lines.
+    """
+    lines = "line 1 is" if titles == 1 else f"lines 1 to {titles} are"
+    return RequestWarning(
+        "lines-left-out",
+        None,
+        f"{lines} left out as titles: line {titles + 1} is the header, by its words and the rows "
+        "below it",
     )
 
 
@@ -135,7 +151,7 @@ def _is_table(names: Any, rows: list[Any]) -> bool:
 
 
 def read_flat_rows(
-    rows: list[Any],
+    rows: Sequence[Any],
     roles: Roles,
     labelled: bool,
     pointer: str = "",
@@ -160,6 +176,7 @@ def read_flat_rows(
     refuse_all("flat rows are objects, each value under the name of its column", faults)
     if not rows:
         return Fields({"x": [], "y": []} if labelled else {"x": []}, Origin())
+    rows = flat_rows(rows)
     names = list(dict.fromkeys(chain.from_iterable(rows)))
     try:
         places = find_roles(names, roles, labelled)

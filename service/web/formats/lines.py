@@ -31,6 +31,7 @@ from wolfstream.service.web.formats.flat_rows import (
     Fields,
     Origin,
     read_flat_rows,
+    title_warning,
     unnamed_column_warning,
     with_roles,
 )
@@ -114,7 +115,8 @@ def decode_csv(body: bytes, labelled: bool, bounds: Bounds, roles: Roles = NO_RO
         fields = _read(text, _as_raw_or_lists, labelled)
         if text.names:
             fields["names"] = text.names
-        fields.warnings = tuple(map(unnamed_column_warning, text.unnamed[:MAX_WARNINGS]))
+        unnamed = map(unnamed_column_warning, text.unnamed[: MAX_WARNINGS - 1])
+        fields.warnings = (*([title_warning(text.titles)] if text.titles else []), *unnamed)
         return fields
     except (DataFileError, UnicodeDecodeError) as error:
         raise _refusal(error, body) from None

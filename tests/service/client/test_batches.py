@@ -205,7 +205,7 @@ def test_data_frames_are_tables_with_their_dates_as_texts(frame_of: Any):
 def test_a_name_that_comes_twice_is_refused():
     frame = Frame({"a": [1.0]})
     frame.columns = ["a", "a"]
-    with pytest.raises(ValueError, match="same name"):
+    with pytest.raises(ValueError, match="columns 1 and 2 of X have the same name, 'a'"):
         as_rows(frame)
 
 

@@ -21,10 +21,16 @@ from hypothesis import strategies as st
 from tests.service.decoding import BOUNDS
 from tests.service.process import ServerProcess
 from wolfstream.service.client.aio import AsyncClient
-from wolfstream.service.client.batches import Batches, as_rows, row_fields, rows_and_ids
+from wolfstream.service.client.batches import (
+    Batches,
+    as_rows,
+    row_fields,
+    rows_and_ids,
+    split_roles,
+)
 from wolfstream.service.client.sync import Client
 from wolfstream.service.client.wire import pack
-from wolfstream.service.files.roles import Roles
+from wolfstream.service.files.roles import NO_ROLES, Roles
 from wolfstream.service.model.learner import Learner
 from wolfstream.service.model.live import Model
 from wolfstream.service.samples.validation import read_samples
@@ -316,3 +322,85 @@ class TestServed:
                 client.create(name, "regresion")
             with pytest.raises(TypeError, match="a spec is a dict"):
                 client.create(name, ["regression"])  # type: ignore[arg-type]
+
+
+class TestFrames:
+    """Data frames as people have them: what is read, and which message says what to do."""
+
+    FRAME = pd.DataFrame({"a": [1.5, 2.5, 3.5], "room": list("uvw"), "Outcome": list("xyx")})
+
+    def sent(self, frame: Any, **roles: Any) -> dict[str, Any]:
+        given = split_roles(roles.get("label", "Outcome"), roles.get("id"), None)[0]
+        batch = Batches(frame, None, 9, None, given).take()
+        assert batch is not None
+        return row_fields(batch.X)
+
+    def test_objects_and_lists_of_texts_in_cells(self):
+        home = [{"city": "Bari", "km": 2}, None, {"city": "Rom"}]
+        frame = self.FRAME.assign(home=home, tags=[["p", "q"], [], None])
+        sent = self.sent(frame)
+        assert sent["names"] == ["a", "room", "home.city", "home.km", "tags"]
+        assert sent["x"][0] == [1.5, "u", "Bari", 2, "p, q"]
+        assert sent["x"][1] == [2.5, "v", None, None, None]
+        assert rows_and_ids(frame.to_dict("records")[:1], Roles("Outcome"))[0].rows == sent["x"][:1]
+
+    @pytest.mark.parametrize(
+        "cell",
+        [[1, 2], {"a"}, np.arange(2.0), 1j, b"x", [{"a": 1}]],
+        ids=lambda cell: type(cell).__name__,
+    )
+    def test_the_column_of_other_cells_is_named(self, cell: Any):
+        with pytest.raises(TypeError, match=r"column 'odd': .* neither a number nor a text"):
+            self.sent(self.FRAME.assign(odd=[cell] * 3))
+
+    def test_intervals_and_periods_are_what_they_are_in_csv(self):
+        frame = self.FRAME.assign(
+            cut=pd.cut(self.FRAME.a, 2), month=pd.period_range("2024-01", periods=3, freq="M")
+        )
+        written = pd.read_csv(io.StringIO(frame.to_csv(index=False)))
+        assert self.sent(frame)["x"] == self.sent(written)["x"]
+
+    @pytest.mark.parametrize("label", [("t", "Outcome"), "t.Outcome"])
+    def test_several_levels_of_columns_are_joined(self, label: Any):
+        sent = self.sent(pd.concat({"t": self.FRAME}, axis=1), label=label)
+        assert sent["names"] == ["t.a", "t.room"]
+
+    def test_names_that_are_no_texts_are_written(self):
+        sent = self.sent(self.FRAME.rename(columns={"a": pd.Timestamp("2025-01-01"), "room": 3}))
+        assert sent["names"] == ["2025-01-01 00:00:00", "3"]
+
+    def test_a_name_that_comes_twice_is_told_with_its_places(self):
+        frame = pd.concat([self.FRAME, self.FRAME[["room"]]], axis=1)
+        with pytest.raises(ValueError, match="columns 2 and 4 of X have the same name, 'room'"):
+            self.sent(frame)
+
+    def test_an_index_with_a_name_may_have_the_ids_or_the_labels(self):
+        frame = self.FRAME.set_index("Outcome")
+        assert self.sent(frame)["names"] == ["a", "room"]
+        found, ids = rows_and_ids(self.FRAME.set_index("room"), Roles("Outcome", "room"))
+        assert (row_fields(found)["names"], ids) == (["a"], ["u", "v", "w"])
+
+    def test_an_index_with_a_name_that_is_left_out_is_told(self):
+        with pytest.warns(UserWarning, match=r"the index 'room' of X is left out: X.reset_index"):
+            assert self.sent(self.FRAME.set_index("room"))["x"].tolist() == [[1.5], [2.5], [3.5]]
+
+    @pytest.mark.parametrize("label", [["Outcome"], FRAME.Outcome, 1.5])
+    def test_a_label_that_is_no_name(self, label: Any):
+        with pytest.raises(TypeError, match="label is the name of a column of X, such as label="):
+            split_roles(label, None, None)
+
+    @pytest.mark.parametrize("X", [FRAME.a, FRAME.iloc[0]])
+    def test_a_series_is_a_row_or_a_column(self, X: Any):
+        with pytest.raises(ValueError, match="X is a Series: write"):
+            rows_and_ids(X, NO_ROLES)
+
+    def test_labels_that_are_a_feature_as_well(self):
+        with pytest.raises(ValueError, match="column 'Outcome' of X has the labels themselves"):
+            Batches(self.FRAME, self.FRAME.Outcome, 9)
+
+    def test_labels_in_another_order_than_their_rows(self):
+        X, y = self.FRAME[["a"]], self.FRAME.Outcome
+        with pytest.raises(ValueError, match="the labels are in another order than the rows"):
+            Batches(X, y[::-1], 9)
+        for rows, labels in ((X, y), (X[::-1], y), (X[::-1], y[::-1]), (X, y.set_axis([7, 8, 9]))):
+            assert Batches(rows, labels, 9).take() is not None

@@ -45,6 +45,13 @@ def test_samples_have_rows_labels_and_weights(tmp_path: Path) -> None:
     assert read.names == ("a", "b")
 
 
+def test_values_in_values_are_columns_and_texts(tmp_path: Path) -> None:
+    first = '{"user": {"age": 3, "home": {"city": "Bari"}}, "tags": ["a", "b"], "y": "u"}'
+    read = opened(tmp_path / "a.ndjson", first + '\n{"y": "v"}')
+    assert read.names == ("user.age", "user.home.city", "tags")
+    assert everything(read) == ([[3, "Bari", "a, b"], [None] * 3], ["u", "v"], None)
+
+
 def test_rows_that_are_arrays_have_no_names(tmp_path: Path) -> None:
     read = opened(tmp_path / "a.ndjson", '{"x": [1, 2], "y": "b"}\n{"x": [3, 4], "y": "a"}')
     assert everything(read) == ([[1, 2], [3, 4]], ["b", "a"], None)
@@ -59,7 +66,7 @@ def test_rows_that_are_arrays_have_no_names(tmp_path: Path) -> None:
         ('{"a": 1, "y": 2}\n{"a": ', "line 2: is not JSON"),
         ('{"a": 1, "a": 1, "y": 2}', "line 1: is not JSON: an object has a name twice"),
         ('{"a": [1], "y": 2}', "line 1: 'a' must be a number, a text"),
-        ('{"a": {"b": 1}, "y": 2}', "null: give each value in it a column of its own"),
+        ('{"a": {"b": 1}, "a.b": 1, "y": 2}', "in it a column of its own"),
         ('{"a": 1e999, "y": 2}', "line 1: 'a' is not a finite number"),
         ('{"a": 1' + "0" * 400 + ', "y": 2}', "line 1: 'a' is beyond float64"),
         ('{"a": ' + "[" * 100_000, "line 1: is not JSON"),
@@ -69,7 +76,7 @@ def test_rows_that_are_arrays_have_no_names(tmp_path: Path) -> None:
         ('{"x": {"y": 1}, "y": 2}', "line 1: 'y' is in x and beside it"),
         ('{"x": [1], "y": 2, "head": "a"}', "line 1: 'head' is not one of x, y, weight"),
         ('{"x": [1], "y": null}', "the label of row 1 is missing"),
-        ('{"x": [1], "y": {}}', "line 1: 'y' must be a number"),
+        ('{"x": [1], "y": [{}]}', "line 1: 'y' must be a number"),
     ],
 )
 def test_what_is_no_table_is_refused(tmp_path: Path, text: str, detail: str) -> None:

@@ -6,6 +6,7 @@ from typing import Any
 
 import httpx
 import msgpack
+import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -16,6 +17,7 @@ from wolfstream.service.files.roles import Roles
 from wolfstream.service.samples.validation import read_question, read_samples
 from wolfstream.service.web.formats.flat_rows import with_roles
 from wolfstream.service.web.formats.wire import format_of_body
+from wolfstream.solver.prepare.named_rows import NamedRows
 
 CSV, JSON, NDJSON = "text/csv", "application/json", "application/x-ndjson"
 MSGPACK = "application/vnd.msgpack"
@@ -117,14 +119,34 @@ class TestSamples:
         assert "the label is missing: leave the row out" in error.detail
 
     @pytest.mark.parametrize("media_type", [JSON, MSGPACK, NDJSON])
-    @pytest.mark.parametrize(("nested", "kind"), [({"id": 7}, "an object"), ([7], "an array")])
+    def test_values_in_values_become_columns_and_texts(self, media_type: str):
+        user = {"user": {"plan": "free", "home": {"km": 2.5}}, "tags": ["new", "paid"], "y": "u"}
+        flat = {"user.plan": "free", "user.home.km": 2.5, "tags": "new, paid", "y": "u"}
+        for rows, same in ([[user], [flat]], [[user, {"y": "v"}], [flat, {"y": "v"}]]):
+            nested, plain = (
+                decoded(media_type, BODIES[media_type](each), True, Roles())
+                for each in (rows, same)
+            )
+            assert nested == plain
+            one, other = (read_question({"x": each}, prepared=True).rows for each in (rows, same))
+            assert isinstance(one, NamedRows)
+            assert isinstance(other, NamedRows)
+            assert (one.names, one.texts) == (other.names, other.texts)
+            assert np.array_equal(one.value, other.value, equal_nan=True)
+        roles = Roles(label="user.plan")
+        assert decoded(media_type, BODIES[media_type]([user]), True, roles)["y"] == ["free"]
+
+    @pytest.mark.parametrize("media_type", [JSON, MSGPACK, NDJSON])
+    @pytest.mark.parametrize(
+        ("nested", "kind"), [([{"id": 7}], "array"), ([7], "array"), ({"w": 1}, "object")]
+    )
     def test_a_value_that_holds_others_gets_columns(self, media_type: str, nested: Any, kind: str):
-        error = refused(media_type, BODIES[media_type]([ROWS[0], {**ROWS[1], "shop": nested}]))
+        row = {**ROWS[1], "shop": nested, "shop.w": 2}
+        error = refused(media_type, BODIES[media_type]([{**ROWS[0], "shop.w": 1}, row]))
         assert error.detail.startswith("some values in rows are not valid")
-        assert error.errors[0]["detail"] == (
-            f"must be a number, a text, true, false or null, not {kind}: give each value in it a "
-            "column of its own"
-        )
+        told = error.errors[0]["detail"]
+        assert told.startswith(f"must be a number, a text, true, false or null, not an {kind}: ")
+        assert told.endswith("give each value in it a column of its own")
 
     def test_columns_without_a_name_are_listed_as_such(self):
         error = refused(CSV, ",amount,shop\n0,1,a\n", roles=Roles("Shop"))

@@ -26,6 +26,7 @@ from wolfstream.service.files.labelled import open_data
 from wolfstream.service.files.roles import Roles
 from wolfstream.service.samples.validation import Samples, read_rows, read_samples
 from wolfstream.service.web.formats.charset import MOST_GROWTH, text_in_utf8
+from wolfstream.service.web.formats.flat_rows import Fields
 from wolfstream.service.web.formats.lines import DECODERS
 from wolfstream.service.web.formats.wire import SAMPLE_MEDIA_TYPES, format_of_body
 from wolfstream.solver.prepare.cells import Cells
@@ -241,7 +242,7 @@ class TestTables:
         content = "\n".join(map(json.dumps, lines)).encode()
         answer = post(client, f"{path}/samples", NDJSON, content)
         assert answer.status_code == 200, answer.text
-        refused = post(client, f"{path}/samples", NDJSON, content + b'\n{"x": {"c": []}, "y": 1}')
+        refused = post(client, f"{path}/samples", NDJSON, content + b'\n{"x": {"c": [1]}, "y": 1}')
         assert refused.json()["errors"][0]["line"] == 3
         wider = post(client, f"{path}/samples", NDJSON, content + b'\n{"x": {"c": 1}, "y": 1}')
         assert wider.status_code == 200
@@ -517,17 +518,63 @@ def test_no_charset_grows_more_than_is_counted() -> None:
                     assert len(body.decode(codec).encode()) <= MOST_GROWTH * len(body)
 
 
+TITLED = [
+    b"Report 2024,,\n,,\nday,amount,paid\n1,2,yes\n3,4,no\n",
+    b"Report 2024\n\nday;amount;paid\n1;2;yes\n3;4;no\n",
+    b'"Account";"DE1"\n\nday;amount;paid\n1;2;yes\n3;4;no\n',
+    b"Account;DE1;;\n;;;\nday;amount;paid;shop\n1;2;yes;a\n3;4;no;b\n",
+    b"# ---\n# Pages, all of them\nday\tamount\tpaid\n1\t2\tyes\n3\t4\tno\n",
+    b'"Report, of\n2024"\nday,amount,paid\n1,2,yes\n3,4,no\n',
+]
+
+
+@pytest.mark.parametrize("body", TITLED)
+@pytest.mark.parametrize("labelled", [True, False])
+def test_titles_above_a_header_are_left_out(body: bytes, labelled: bool) -> None:
+    roles = Roles(label="paid")
+    read = DECODERS[CSV](body, labelled, BOUNDS, roles)
+    assert isinstance(read, Fields)
+    assert read["names"][:2] == ["day", "amount"]
+    assert read.get("y") == (["yes", "no"] if labelled else None)
+    assert read.origin.line_of_row == [4, 5]
+    (warning,) = read.warnings
+    assert warning.slug == "lines-left-out"
+    assert warning.message.startswith("lines 1 to 2 are left out as titles: line 3 is the header")
+
+
+@pytest.mark.parametrize("first", [b"sep=;", b'"sep=;"', b"SEP=;\r"])
+def test_a_separator_in_the_first_line_is_no_row(first: bytes) -> None:
+    read = DECODERS[CSV](first + b"\nsize, cm;y\n1,5;a\n2,5;b\n", True, BOUNDS, Roles())
+    assert isinstance(read, Fields)
+    assert (read["names"], read["y"], read.warnings) == (["size, cm"], ["a", "b"], ())
+    assert read["x"] == [["1,5"], ["2,5"]]
+
+
 @pytest.mark.parametrize(
     "body",
     [
-        b"Report 2024,,\n,,\nday,amount,paid\n1,2,yes\n",
-        b"Report 2024\n\nday;amount;paid\n1;2;yes\n",
-        b'"Account";"DE1"\n\nday;amount;paid\n1;2;yes\n',
+        b"1\n2,3,4\n3,4,5\n4,5,6\n",
+        b"day,amount\nx,y,z\nu,v,w\nu,v\n",
     ],
 )
-def test_a_header_below_a_title_is_found_for_the_message(body: bytes) -> None:
+def test_what_may_be_no_title_is_refused(body: bytes) -> None:
+    with pytest.raises(InvalidSamples, match="columns"):
+        DECODERS[CSV](body, True, BOUNDS, Roles(label="1"))
+
+
+def test_a_header_below_titles_that_are_in_doubt_is_found_for_the_message() -> None:
+    body = b"a,b,c,d\nReport,of,2024\nday,amount,paid\n1,2,yes\n1,2\n"
     with pytest.raises(InvalidSamples, match="line 3 seems to be the header"):
         DECODERS[CSV](body, True, BOUNDS, Roles(label="paid"))
+
+
+@pytest.mark.parametrize(
+    "body", [b"y,,\na,b,c\nd,e,f\n", b",y,z\n0,a,b\n1,b,c\n", b"y,,\n1,2,3\n1,2,4\n"]
+)
+def test_columns_without_names_are_no_titles(body: bytes) -> None:
+    read = DECODERS[CSV](body.replace(b"y,,", b"x,,y"), True, BOUNDS, Roles())
+    assert isinstance(read, Fields)
+    assert {warning.slug for warning in read.warnings} == {"column-left-out"}
 
 
 @pytest.mark.parametrize("labelled", [True, False])

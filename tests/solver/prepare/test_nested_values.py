@@ -1,0 +1,83 @@
+"""Values within values: what becomes columns or texts, and what stays as it is."""
+
+from typing import Any
+
+import pytest
+
+from wolfstream.solver.prepare.nested_values import DEEPEST, MOST_VALUES, flat_rows
+
+
+def deep(depth: int) -> Any:
+    value: Any = 7
+    for _ in range(depth):
+        value = {"a": value}
+    return value
+
+
+@pytest.mark.parametrize(
+    ("row", "flat"),
+    [
+        ({"user": {"age": 3, "home": {"city": "Bari"}}}, {"user.age": 3, "user.home.city": "Bari"}),
+        ({"tags": ["new", "paid"], "b": 1}, {"tags": "new, paid", "b": 1}),
+        ({"user": {"tags": ("new",)}}, {"user.tags": "new"}),
+        ({"user": {}, "tags": [], "b": 1}, {"tags": None, "b": 1}),
+        (deep(DEEPEST + 1), {".".join("a" * (DEEPEST + 1)): 7}),
+    ],
+)
+def test_objects_are_columns_and_lists_of_texts_are_texts(row: Any, flat: Any) -> None:
+    assert flat_rows([row]) == [flat]
+    assert list(flat_rows([row])[0]) == list(flat)
+
+
+@pytest.mark.parametrize(
+    "row",
+    [
+        {"a": [1, 2]},
+        {"a": [{"b": 1}]},
+        {"a": ["b", 1]},
+        {"a": {"b": 1}, "a.b": 2},
+        {"a.b": 2, "a": {"b": 1}},
+    ],
+)
+def test_what_is_not_clear_stays(row: Any) -> None:
+    assert flat_rows([row]) == [row]
+
+
+def test_names_made_twice_stay() -> None:
+    row = {"a": {"b": {"c": 1}}, "a.b": {"c": 2}}
+    assert flat_rows([row]) == [{"a.b.c": 1, "a.b": {"c": 2}}]
+    assert flat_rows([{"a": {"b.c": 1, "b": {"c": 2}}}]) == [{"a": {"b.c": 1, "b": {"c": 2}}}]
+
+
+def test_objects_that_are_too_deep_end_as_objects() -> None:
+    (flat,) = flat_rows([deep(DEEPEST + 2)])
+    assert list(flat.values()) == [{"a": 7}]
+
+
+@pytest.mark.parametrize(
+    "row",
+    [
+        {"a": dict.fromkeys(map(str, range(MOST_VALUES + 1)), 1)},
+        {"a": {"b" * 255: 1}},
+        {"a" * 10**6: {str(k): {"c": 1} for k in range(10**5)}},
+    ],
+)
+def test_objects_of_many_values_or_long_names_stay(row: Any) -> None:
+    assert flat_rows([row]) == [row]
+
+
+def test_names_that_are_made_are_bounded() -> None:
+    rows = [{"a": {str(500 * i + k): 1 for k in range(500)}} for i in range(30)]
+    flat = flat_rows(rows)
+    assert [len(row) for row in flat[:20]] == [500] * 20
+    assert flat[20:] == rows[20:]
+
+
+def test_rows_share_the_names_that_are_made() -> None:
+    one, other = (next(iter(row)) for row in flat_rows([{"a": {"b": 1}}, {"a": {"b": 2}}]))
+    assert one is other
+
+
+def test_rows_without_values_in_values_are_the_same_object() -> None:
+    rows = [{"a": 1}, {"b": "x"}]
+    assert flat_rows(rows) is rows
