@@ -11,15 +11,15 @@ from typing import NamedTuple
 from wolfstream.solver.trees.boosting import Effort, outputs_of
 
 FIRST, DOUBLED = 256, 1024
-EVERY = 512
+EVERY = 256
 # The longest interval, in units of EVERY samples.
-_MOST_INTERVALS = 16
+_MOST_INTERVALS = 32
 MOST_ROUNDS, _LEAST_ROUNDS = 60, 20
 # With more outputs than this there are fewer rounds.
 _OUTPUTS = 8
 # Nanoseconds of a round for each row: a constant, for each output, and for each column with one
 # output and with several.
-_ROW_NS, _OUTPUT_NS, _COLUMN_NS, _COLUMN_NS_OF_CLASSES = 10.0, 22.0, 4.5, 10.5
+_ROW_NS, _OUTPUT_NS, _COLUMN_NS, _COLUMN_NS_OF_CLASSES = 8.0, 21.0, 2.7, 8.5
 # Nanoseconds that fits may take for each sample: for each multiplication of the bank
 # (`Learners.work`), and in classification, where a working set learns too, a constant and for each
 # class.
