@@ -224,7 +224,8 @@ def _role(role: str, given: Any) -> str | None:
 
 def _check_beside(X: Any, y: Any) -> None:
     """Raise ValueError for a Series of labels that is also in X, or in another order than X."""
-    rows, labels = getattr(X, "index", None), getattr(y, "index", None)
+    rows: Any = getattr(X, "index", None)
+    labels: Any = getattr(y, "index", None)
     if not hasattr(rows, "equals") or not hasattr(labels, "equals"):
         return
     name = getattr(y, "name", None)

@@ -29,7 +29,7 @@ from wolfstream.solver.prepare.measures import (
     positive,
 )
 from wolfstream.solver.prepare.numerals import Numeral, amounts, numeral, plain_number
-from wolfstream.solver.prepare.times import epoch, moment
+from wolfstream.solver.prepare.times import date_of_digits, date_of_serial, epoch, moment
 from wolfstream.solver.prepare.words import words_of
 
 Kind = Literal[
@@ -71,9 +71,12 @@ _HOURS_FIRST, _MINUTES_FIRST = "h:m:s", "m:s"
 _LARGEST_MOMENT = 1e12
 _TIME_NAME = re.compile(
     r"(?:^|[^a-z])(?:time|date|timestamp|datetime|ts|at|when|epoch|created|updated)(?:$|[^a-z])"
-    r"|time$|date$|timestamp",
+    r"|time$|date$|timestamp|datum|zeitstempel|fecha",
     re.IGNORECASE,
 )
+_DATE_NAME = re.compile(r"date|timestamp|datum|zeitstempel|fecha", re.IGNORECASE)
+# Units of columns of times, by what numbers that are not seconds since 1970 are.
+_DATES, _SERIALS = "yyyymmdd", "days since 1899-12-30"
 
 
 class Reading(NamedTuple):
@@ -107,7 +110,7 @@ class Reading(NamedTuple):
     def number_of(self, value: float) -> float:
         """Return the value of a number in this column; NaN if it has none."""
         if self.kind == "time":
-            seconds = epoch(value)
+            seconds = _OF_UNIT.get(self.unit, epoch)(value)
             if seconds is None and self.fixed and abs(value) <= _LARGEST_MOMENT:
                 return value
             return _or_nan(seconds)
@@ -120,6 +123,7 @@ class Reading(NamedTuple):
 
 
 NUMBER = Reading("number", "all values are numbers")
+_OF_UNIT = {_DATES: date_of_digits, _SERIALS: date_of_serial}
 # By this, only the texts of MISSING are missing, as in any column.
 _ANY_TEXT = Reading("text")
 EMPTY = Reading("empty", "no value so far")
@@ -223,11 +227,19 @@ def like_a_time(name: str) -> bool:
     return len(name) <= _LONGEST_CATEGORY and bool(_TIME_NAME.search(name))
 
 
+def _is_date_name(name: str) -> bool:
+    return len(name) <= _LONGEST_CATEGORY and bool(_DATE_NAME.search(name))
+
+
 def _judge_numbers(name: str, numbers: Sequence[float]) -> Reading:
     if not numbers:
         return EMPTY
     if like_a_time(name) and all(epoch(value) is not None for value in numbers):
         return Reading("time", "seconds, or parts of them, since 1970, and named like a time")
+    if like_a_time(name) and all(date_of_digits(value) is not None for value in numbers):
+        return Reading("time", "dates such as 20250301, and named like a time", _DATES)
+    if _is_date_name(name) and all(date_of_serial(value) is not None for value in numbers):
+        return Reading("time", "days as spreadsheets count them, and named like a date", _SERIALS)
     if _are_codes(numbers):
         why = (
             f"all of the first {len(numbers)} values are different whole numbers of as many digits"
