@@ -102,7 +102,7 @@ class CsvText:
             for place, name in enumerate(self._names)
             if place not in self._roles
             and (name or not self.has_header)
-            and place not in self._lists.values()
+            and place not in self._lists
         ]
         self._decimal_commas = self._layout.delimiter == ";" and _have_decimal_commas(following)
         if features and not self._places:

@@ -77,6 +77,7 @@ _TIME_NAME = re.compile(
 _DATE_NAME = re.compile(r"date|timestamp|datum|zeitstempel|fecha", re.IGNORECASE)
 # Units of columns of times, by what numbers that are not seconds since 1970 are.
 _DATES, _SERIALS = "yyyymmdd", "days since 1899-12-30"
+_SERIALS_WHY = "days as spreadsheets count them, and named like a date"
 
 
 class Reading(NamedTuple):
@@ -171,6 +172,8 @@ def _time(reading: Reading, text: str) -> float:
     written = moment(text)
     if written is None:
         plain = plain_number(text)
+        if plain is None and reading.commas and (quantity := numeral(text, commas=True)):
+            plain = quantity.value
         return math.nan if plain is None else reading.number_of(plain)
     return written.day_first if reading.day_first else written.month_first
 
@@ -218,7 +221,7 @@ def judge(name: str, values: Sequence[Value]) -> Reading:
     for recognise in (_as_boolean, _as_time, _as_duration, _as_number):
         reading = recognise(given, numbers)
         if reading is not None:
-            return reading
+            return _as_serials(name, reading, [*map(reading.number, given), *numbers])
     return _judge_texts(texts, numbers)
 
 
@@ -239,7 +242,7 @@ def _judge_numbers(name: str, numbers: Sequence[float]) -> Reading:
     if like_a_time(name) and all(date_of_digits(value) is not None for value in numbers):
         return Reading("time", "dates such as 20250301, and named like a time", _DATES)
     if _is_date_name(name) and all(date_of_serial(value) is not None for value in numbers):
-        return Reading("time", "days as spreadsheets count them, and named like a date", _SERIALS)
+        return Reading("time", _SERIALS_WHY, _SERIALS)
     if _are_codes(numbers):
         why = (
             f"all of the first {len(numbers)} values are different whole numbers of as many digits"
@@ -344,6 +347,14 @@ def _as_number(texts: Sequence[str], numbers: Sequence[float]) -> Reading | None
 def _has_point(text: str) -> bool:
     """Return whether a text certainly has a decimal point."""
     return bool(re.search(r"\d\.\d{1,2}(?!\d)|\d\.\d{4,}|,\d{3}\.", text))
+
+
+def _as_serials(name: str, reading: Reading, numbers: Sequence[float]) -> Reading:
+    """Return the reading of numbers with decimal commas, or of days that are written so."""
+    if reading.unit != "#" or not reading.commas or not _is_date_name(name):
+        return reading
+    serials = all(date_of_serial(number) is not None for number in numbers)
+    return Reading("time", _SERIALS_WHY, _SERIALS, commas=True) if serials else reading
 
 
 def _judge_texts(texts: Sequence[str], numbers: Sequence[float]) -> Reading:

@@ -450,6 +450,7 @@ def test_thousands_begin_with_no_zero_and_have_no_exponent(
         ("created", ["20250101", 20240229.0], [1735689600.0, 1709164800.0]),
         ("order date", [45658.0, 45658.5], [1735689600.0, 1735732800.0]),
         ("Datum", [45658.25], [1735711200.0]),
+        ("Zeitstempel", ["45658,25", "45658,5", 45658.0], [1735711200.0, 1735732800.0, 1735689600]),
     ],
 )
 def test_numbers_are_dates_where_they_are_named_so(
