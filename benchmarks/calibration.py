@@ -28,7 +28,7 @@ from wolfstream.solver.calibration.platt import Scaling, fit_scaling, probabilit
 from wolfstream.solver.calibration.values import ValueCalibration
 from wolfstream.solver.prepare.columns import Preparation, layout_of
 from wolfstream.solver.prepare.row_form import Preparing
-from wolfstream.solver.stream.class_head import ClassHead
+from wolfstream.solver.stream.calibrated_classifier import CalibratedClassifier
 from wolfstream.solver.stream.model import PaperHead, StreamModel
 
 Floats = NDArray[np.float64]
@@ -143,7 +143,7 @@ def decisions(name: str, head: PaperHead, options: Options) -> Decisions:
         seed=0,
     )
     own = model.heads[head]
-    assert isinstance(own, ClassHead)
+    assert isinstance(own, CalibratedClassifier)
     Z, parts = Preparation(layout_of(["number"] * X.shape[1])).absorb(X), []
     for start in range(0, len(y), BLOCK):
         part = slice(start, start + BLOCK)

@@ -21,7 +21,7 @@ from typing import Any
 import httpx
 
 from benchmarks.processes import free_port
-from wolfstream.service.native.compile_cache import use_compile_cache
+from wolfstream.service.compilation.compile_cache import use_compile_cache
 
 _ROOT = str(Path(__file__).parents[1])
 _SPECS: dict[str, dict[str, Any]] = {
@@ -92,8 +92,8 @@ def _post(url: str, recorder: Recorder, found: dict[str, list[tuple[str, str, st
 def main() -> None:
     """Run a server in this process, post to it, print."""
     use_compile_cache()
+    from wolfstream.service.server.main_process import serve
     from wolfstream.service.settings import Settings
-    from wolfstream.service.web.server import serve
 
     recorder, found = Recorder(), dict[str, list[tuple[str, str, str]]]()
     port = free_port()

@@ -44,7 +44,7 @@ from wolfstream.solver.frank_wolfe.methods import (
     take_step,
     vertex_row,
 )
-from wolfstream.solver.frank_wolfe.partan import Previous
+from wolfstream.solver.frank_wolfe.partan import PreviousIterate
 from wolfstream.solver.frank_wolfe.solve_dual import initial_ball
 from wolfstream.solver.kernels.cached_rows import KernelRows, RowCache
 from wolfstream.solver.simplex.problem import Problem, worst_vertex
@@ -120,7 +120,7 @@ class SampleOfAll(FullSearch):
 def advance(
     problem: Problem,
     dual: Dual,
-    previous: Previous,
+    previous: PreviousIterate,
     kept: RowCache,
     method: int,
     tolerance: Tolerance,

@@ -25,18 +25,18 @@ from benchmarks.harness import Options, Study
 from benchmarks.results import Figures, Results, markdown, middle
 from wolfstream.service.access.key_file import KeyFile
 from wolfstream.service.access.key_ring import KeyRing
+from wolfstream.service.compilation.compile_cache import use_compile_cache
+from wolfstream.service.compilation.warm_up import WarmUp
 from wolfstream.service.engine.facade import Engine
 from wolfstream.service.monitor import alerts, points
 from wolfstream.service.monitor.producer import Monitor
 from wolfstream.service.monitor.side_file import SideFile
-from wolfstream.service.native.compile_cache import use_compile_cache
-from wolfstream.service.native.warm_up import WarmUp
 from wolfstream.service.settings import Settings
 from wolfstream.service.storage.data_directory import open_storage, side_path
 from wolfstream.service.web.formats.memory import MemoryBudget
-from wolfstream.service.web.layers.shortcut import Shortcut
 from wolfstream.service.web.routes.app import create_app
 from wolfstream.service.web.routes.stream import Streams
+from wolfstream.service.web.transport.shortcut import Shortcut
 
 REQUESTS, AT_ONCE = 1_600, 32
 Send = Callable[..., Awaitable[int]]

@@ -6,7 +6,7 @@ Each sample is predicted, then learned: by spec {} in blocks of 64, by River's l
 with their defaults, behind a StandardScaler and a OneHotEncoder unless they are trees.
 Right in %, of classes that are not balanced Cohen's kappa in %, of regression the mean absolute
 error. A learner that takes more than the limit of processor time is left out. It needs River
-(`make .venv/peers`).
+(`make .venv/peers`); the forests of 100 trees, SOKNL and SGBT are MOA's (`make .venv/moa`).
 """
 
 import time
@@ -30,7 +30,7 @@ from river import (
 )
 from sklearn.metrics import cohen_kappa_score
 
-from benchmarks import unlike_changes, unlike_shapes, unlike_streams, unlike_tables
+from benchmarks import moa, unlike_changes, unlike_shapes, unlike_streams, unlike_tables
 from benchmarks.harness import Options, Study
 from benchmarks.results import Figures, crossed, mean
 from benchmarks.streams_learners import majority, running_mean
@@ -151,11 +151,32 @@ def adaptive_forest(regression: bool, _: bool) -> Any:
     return encoded() | forest.ARFRegressor(seed=1) if regression else forest.ARFClassifier(seed=1)
 
 
+def moa_learning(classes: str | None, numbers: str | None) -> Learning:
+    """Return a runner of MOA's learners, by name, of classes and of numbers."""
+
+    def run(stream: Unlike, seconds: float) -> Predicted | None:
+        name = numbers if stream.regression else classes
+        learner = moa.FORESTS[name][stream.regression] if name else None
+        if learner is None:
+            return None
+        try:
+            of_all = moa.run(learner, stream.rows, stream.y, stream.regression, seconds)
+        except moa.Failed as failed:
+            print(f"{name}: {str(failed).strip().splitlines()[0]}")
+            return None
+        return of_all.predicted if len(of_all.predicted) == len(stream.y) else None
+
+    return run
+
+
 LEARNERS: dict[str, Learning] = {
     "default": lambda stream, _: default_model(stream),
     "linear": river_learning(linear),
     "HAT": river_learning(adaptive_tree),
     "ARF 10": river_learning(adaptive_forest),
+    "ARF 100": moa_learning("ARF 100", "ARF 100"),
+    "SRP 100 or SOKNL": moa_learning("SRP 100", "SOKNL"),
+    "SGBT": moa_learning("SGBT", None),
     "KNN": river_learning(nearest),
     "GaussianNB": river_learning(gaussian),
     "target means": target_means,

@@ -105,7 +105,7 @@ def compiled(function: Function) -> Function:
     be an array, not even inside a tuple, unless its caller counts no references either.
 
     numba's cache on disk notices an edit in the function's own file only, so the cache directory
-    is keyed on a hash of all files (`service.native.compile_cache`).
+    is keyed on a hash of all files (`service.compilation.compile_cache`).
     """
     return cast(Function, numba.njit(cache=True, **_UNCOUNTED)(function))
 

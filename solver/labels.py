@@ -1,10 +1,12 @@
-"""Labels, and what different spellings of a label have in common."""
+"""Tasks and labels, and what different spellings of a label have in common."""
 
 import re
 from collections.abc import Mapping
 from functools import lru_cache
-from typing import TypeAlias
+from typing import Literal, TypeAlias
 
+# What y is: labels of classes, or numbers.
+Task = Literal["classification", "regression"]
 Label: TypeAlias = str | int | bool
 # Equal for all spellings of a label.
 LabelKey: TypeAlias = int | str

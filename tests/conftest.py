@@ -76,7 +76,7 @@ def pytest_sessionstart(session: pytest.Session) -> None:
     of_all = config.args_source is pytest.Config.ArgsSource.TESTPATHS
     if hasattr(config, "workerinput") or not of_all or config.getoption("collectonly"):
         return
-    command = [sys.executable, "-m", "wolfstream.service.native.compilation"]
+    command = [sys.executable, "-m", "wolfstream.service.compilation.compiler_process"]
     quiet = subprocess.DEVNULL
     compiling = [
         subprocess.Popen(command, cwd=ROOT, stdin=quiet, stdout=quiet)

@@ -72,7 +72,7 @@ _IMPLIED: dict[Scope, frozenset[Scope]] = {
 }
 
 
-class Need(NamedTuple):
+class Requirement(NamedTuple):
     """What the key of a request must allow."""
 
     scope: Scope
@@ -90,7 +90,7 @@ class Grant(NamedTuple):
     prefix: str  # the key is for models whose names begin with it
     quota: Quota | None  # None for any number of samples
 
-    def admit(self, need: Need) -> None:
+    def admit(self, need: Requirement) -> None:
         """Check what a request needs, before its body is read. Raises Forbidden, QuotaExceeded."""
         if need.every_model:
             self.check_all_models()
@@ -182,7 +182,7 @@ class KeyRing:
         self.changed()
         return True
 
-    def admit(self, authorization: bytes | None, need: Need) -> Grant:
+    def admit(self, authorization: bytes | None, need: Requirement) -> Grant:
         """Return the grant of a request, before its body is read.
 
         Args:

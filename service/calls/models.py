@@ -317,7 +317,7 @@ _SEARCH_WORK = Field(
 )
 _HORIZON = Field(
     description="Number of samples after which stored ones have faded; for ASSET, over which its "
-    "heaviest course averages. null: no bound."
+    "heaviest run averages. null: no bound."
 )
 _WINDOW = Field(description="Number of samples that a refit would use.")
 

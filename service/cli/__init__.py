@@ -1,8 +1,8 @@
 """The command `wolfstream`: a module for each subcommand, and what they share.
 
-It may import `service.recovery`, `service.settings`, `service.web`, `service.training`,
-`service.fleet`, `service.storage`, `service.model`, `service.heads`, `service.files`,
-`service.spec`, `service.client`, `service.access`, `service.native`, `solver.frank_wolfe`,
+It may import `service.client`, `service.server`, `service.training`, `service.fleet`,
+`service.recovery`, `service.compilation`, `service.storage`, `service.model`, `service.heads`,
+`service.files`, `service.spec`, `service.access`, `service.settings`, `solver.frank_wolfe`,
 `solver.rows`.
 It is imported by `wolfstream`.
 """

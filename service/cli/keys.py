@@ -45,7 +45,7 @@ def _stored_keys(data: Path, servers: str) -> "Iterator[ApiKeys]":
 
     with fleet_errors():
         from wolfstream.service.fleet.opening import keys_at
-        from wolfstream.service.web.joining import nats_login
+        from wolfstream.service.server.joining import nats_login
 
         with keys_at(servers.split(","), nats_login(Settings())) as keys:
             yield keys

@@ -181,11 +181,11 @@ def serve(
     except ValidationError as error:
         raise click.UsageError(_settings_errors(error, on_command_line)) from None
     # Importing the server takes a second, for which help and wrong settings should not wait.
-    from wolfstream.service.native.compilation import compiling
+    from wolfstream.service.compilation.compiler_process import compiling
 
     with compiling() as process:
         from wolfstream.service.errors import StartupError
-        from wolfstream.service.web.server import serve as run
+        from wolfstream.service.server.main_process import serve as run
 
         try:
             run(settings, loads, recover, process, no_keys)

@@ -155,7 +155,7 @@ def ask_first(prompt: str) -> Callable[[Command], Command]:
 @contextmanager
 def file_errors() -> Iterator[None]:
     """Turn the errors within the block into Failures; use the cache of compiled code."""
-    from wolfstream.service.native.compile_cache import use_compile_cache
+    from wolfstream.service.compilation.compile_cache import use_compile_cache
 
     use_compile_cache()
     with as_failures("the file"):
@@ -182,7 +182,7 @@ def open_fleet_at(servers: str) -> "Iterator[Fleet]":
 
     with fleet_errors():
         from wolfstream.service.fleet.opening import connect, open_fleet
-        from wolfstream.service.web.joining import nats_login
+        from wolfstream.service.server.joining import nats_login
 
         settings = Settings()
         bounds = settings.fleet_log_bytes, settings.fleet_state_bytes

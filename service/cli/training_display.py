@@ -9,10 +9,10 @@ from rich.filesize import decimal
 
 from wolfstream.service.cli.display import Bar, gentle_interrupt
 from wolfstream.service.cli.options import DataSource
+from wolfstream.service.compilation.process import Threads
 from wolfstream.service.files.labelled import LabelledFile, open_data
 from wolfstream.service.heads import fit
 from wolfstream.service.heads.kinds import KINDS
-from wolfstream.service.native.process import Threads
 from wolfstream.service.spec.heads import ALGORITHMS, TaskName
 from wolfstream.service.storage.snapshot_format import State
 from wolfstream.service.training.plan import Data, Plan

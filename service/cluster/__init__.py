@@ -19,12 +19,11 @@ Replicas of a fleet exchange views over HTTP:
     prediction -> replica: its `followed_models` have the model's view -> response
     replica -> (sealed request) -> leader: its `served_views` respond once there is a newer view
 
-One replica leads a model. `members` tells which replicas live, `roles` decides which of them leads
-what, and `director` is their common interface. `followed_views` requests the views that a replica
-needs, `peers` sends the requests, `view_messages` is their format, and `membership` has all of
-these.
+One replica leads a model. `members` tells which replicas live, and `roles` decides which of them
+leads what. `followed_views` requests the views that a replica needs, `peers` sends the requests,
+`view_messages` is their format, and `membership` has all of these.
 
-It may import `service.fleet`, `service.engine`, `service.native`, `service.storage`,
+It may import `service.fleet`, `service.engine`, `service.compilation`, `service.storage`,
 `service.model`, `service.samples`, `service.spec`, `service.diagnostics`, `service.settings`.
-It is imported by `service.web`, `service.web.routes`, `service.web.layers`.
+It is imported by `service.server`, `service.web.routes`, `service.web.transport`.
 """

@@ -6,9 +6,9 @@ A request that a copy cannot answer is refused with NotLeader, and then forwarde
 from copy import copy
 from typing import NoReturn
 
-from wolfstream.service.cluster.director import Director
 from wolfstream.service.cluster.followed_views import FollowedViews
 from wolfstream.service.cluster.peers import Peers
+from wolfstream.service.cluster.roles import Roles
 from wolfstream.service.diagnostics.metrics import Metrics
 from wolfstream.service.engine.delivery import SequenceWaiters
 from wolfstream.service.engine.queue_items import Response
@@ -33,7 +33,7 @@ class FollowedModels:
     def __init__(
         self,
         engine: PredictingEngine,
-        director: Director,
+        roles: Roles,
         settings: Settings,
         peers: Peers,
     ) -> None:
@@ -41,14 +41,14 @@ class FollowedModels:
 
         Args:
             engine: of this replica.
-            director: knows which replica leads a model.
+            roles: knows which replica leads a model.
             settings: of this replica.
             peers: requests views.
         """
         self._engine = engine
         self._max_lag_seconds = settings.max_lag_seconds
         self._waiters = SequenceWaiters(settings.wait_seconds)
-        self.views = FollowedViews(director, peers, self._waiters.wake, settings.models)
+        self.views = FollowedViews(roles, peers, self._waiters.wake, settings.models)
 
     @property
     def metrics(self) -> Metrics:

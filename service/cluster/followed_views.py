@@ -11,12 +11,13 @@ import logging
 from collections.abc import Callable, Mapping
 from typing import Any
 
-from wolfstream.service.cluster.director import Director, Target
 from wolfstream.service.cluster.follower import Follower, OutOfStep
+from wolfstream.service.cluster.members import Replica
 from wolfstream.service.cluster.peers import PeerFailed, Peers, PeerUnreachable
+from wolfstream.service.cluster.roles import Roles
 from wolfstream.service.cluster.versions import ViewVersion
 from wolfstream.service.cluster.view_messages import NewerView, ViewResponse
-from wolfstream.service.errors import Refusal
+from wolfstream.service.errors import Refusal, StartupError
 from wolfstream.service.model.live import Model
 from wolfstream.service.model.revision import Revision, read_tag
 from wolfstream.service.spec.stored import read_stored_spec
@@ -51,7 +52,7 @@ class FollowedView:
         """
         self.name = name
         self.model: Model | None = None
-        self.target: Target | None = None
+        self.target: Replica | None = None
         self.used, self.taken = now, 0.0
         self.confirmed = float("-inf")
         self.shown: Revision | None = None
@@ -69,8 +70,8 @@ class FollowedView:
         A leader that does not know yet that it was replaced may send an older version. If another
         model has the name by now, its view replaces the old one.
 
-        Raises OutOfStep if the whole view is needed, and ValueError for a spec that this version
-        of the program cannot read.
+        Raises OutOfStep if the whole view is needed, and StartupError for a spec that this replica
+        cannot use.
         """
         follower = self._follower
         try:
@@ -85,7 +86,7 @@ class FollowedView:
                 self.model = Model(newer.number, self.name, read_stored_spec(newer.spec))
             elif newer.spec != self._spec:
                 self.model.take_spec(read_stored_spec(newer.spec))
-        except (OutOfStep, ValueError):
+        except (OutOfStep, StartupError):
             self._follower = Follower()
             raise
         self._spec = newer.spec
@@ -147,18 +148,18 @@ class FollowedViews:
     """All views that this replica copies. Used on the event loop; `run` does the work."""
 
     def __init__(
-        self, director: Director, peers: Peers, changed: Callable[[Model], None], max_views: int
+        self, roles: Roles, peers: Peers, changed: Callable[[Model], None], max_views: int
     ) -> None:
         """Begin without copies.
 
         Args:
-            director: knows which replica leads a model.
+            roles: knows which replica leads a model.
             peers: requests views; `run` closes it at its end.
             changed: called with a model after its view was replaced by a newer one.
             max_views: bound on the number of copies.
         """
         self._loop = asyncio.get_running_loop()
-        self._director, self._peers, self._changed = director, peers, changed
+        self._roles, self._peers, self._changed = roles, peers, changed
         self._max_views = max_views
         self._views: dict[str, FollowedView] = {}  # by model
         self._retry_at: dict[str, float] = {}  # model of a refused view -> when to request it again
@@ -222,7 +223,7 @@ class FollowedViews:
         now = self._loop.time()
         self._retry_at = {name: time for name, time in self._retry_at.items() if time > now}
         for name, view in list(self._views.items()):
-            if self._director.leads(name) or now - view.used > _IDLE_SECONDS:
+            if self._roles.leads(name) or now - view.used > _IDLE_SECONDS:
                 del self._views[name]
                 continue
             view.target = self._target(name)
@@ -230,19 +231,19 @@ class FollowedViews:
                 url = view.target.url
                 self._requesting[url] = asyncio.create_task(self._keep_requesting(url))
 
-    def _target(self, name: str) -> Target | None:
+    def _target(self, name: str) -> Replica | None:
         """Return the replica that serves a view; None if none does at present.
 
         If this replica should lead the model, start its takeover.
         """
         try:
-            target = self._director.responsible(name)
+            target = self._roles.responsible(name)
         except Refusal:
             return None
-        if not self._director.is_here(target):
+        if not self._roles.is_here(target):
             return target if target.secret else None
         if name not in self._leading:  # during the takeover, the copy still predicts
-            leading = self._leading[name] = asyncio.create_task(self._director.lead(name))
+            leading = self._leading[name] = asyncio.create_task(self._roles.lead(name))
             leading.add_done_callback(lambda done: self._end_takeover(name, done))
         return None
 
@@ -267,7 +268,7 @@ class FollowedViews:
                     response = await self._peers.views(target, versions)
                     await self._take(url, views, response, began)
                 except PeerUnreachable:
-                    self._director.suspect(target)
+                    self._roles.suspect(target)
                     await asyncio.sleep(_PAUSE_SECONDS)
                 except PeerFailed as error:
                     logger.info("replica serves no views: url=%s error=%s", url, error)
@@ -310,7 +311,7 @@ class FollowedViews:
         try:
             if not await view.take(response.newer[view.name]):
                 return False
-        except (OutOfStep, ValueError) as error:
+        except (OutOfStep, StartupError) as error:
             if was_whole:  # the next response would fail in the same way
                 logger.warning("view not copied: model=%s error=%s", view.name, error)
                 self._drop_for_a_while(view.name)

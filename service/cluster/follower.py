@@ -6,7 +6,7 @@ from typing import Any
 import msgpack
 
 from wolfstream.service.cluster.tree import Bytes, TreeReader, apply_difference
-from wolfstream.service.cluster.versions import FORMAT, NAMES, ViewVersion
+from wolfstream.service.cluster.versions import NAMES, VIEW_FORMAT, ViewVersion
 from wolfstream.service.model.feature_names import NamesReader
 from wolfstream.service.model.published import ModelView
 
@@ -38,8 +38,8 @@ class Follower:
         """
         try:
             form, numbering, number, base, named, tree, differences = msgpack.unpackb(newer)
-            if form != FORMAT:
-                raise OutOfStep(f"it has format {form}, but this version reads {FORMAT}")
+            if form != VIEW_FORMAT:
+                raise OutOfStep("it was written by another version of the program")
             if base is not None and self.version != ViewVersion(numbering, base):
                 raise OutOfStep(f"it follows version {base}, but the present one is {self.version}")
             arrays = self._apply(differences, None if base is None else self._arrays)

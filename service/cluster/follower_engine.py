@@ -10,6 +10,14 @@ from wolfstream.service.cluster.calls import Calls
 from wolfstream.service.cluster.channel import Channel, FrameKind, LeaderState, labels_to_plain
 from wolfstream.service.cluster.versions import ViewVersion
 from wolfstream.service.cluster.worker_views import WorkerViews
+from wolfstream.service.compilation.compile_cache import is_complete
+from wolfstream.service.compilation.compiled_parts import (
+    CompiledPart,
+    collecting_seldom,
+    load_later_parts,
+    needed_first,
+    parts_for,
+)
 from wolfstream.service.diagnostics.metrics import Metrics
 from wolfstream.service.engine.delivery import check_lineage
 from wolfstream.service.engine.queue_items import Response
@@ -26,14 +34,6 @@ from wolfstream.service.errors import (
 from wolfstream.service.model.live import Model
 from wolfstream.service.model.published import ModelView
 from wolfstream.service.model.revision import Revision
-from wolfstream.service.native.compile_cache import is_complete
-from wolfstream.service.native.compiled_parts import (
-    CompiledPart,
-    collecting_seldom,
-    load_later_parts,
-    needed_first,
-    parts_for,
-)
 from wolfstream.service.samples.ids import LateLabels, RowId
 from wolfstream.service.samples.record import rows_record, to_record
 from wolfstream.service.samples.validation import Samples
@@ -211,7 +211,7 @@ class FollowerEngine:
         return self._calls.begin(FrameKind.LABEL, model.id, head, labels_to_plain(labels), expected)
 
     def allowing(self, max_lag_seconds: float) -> "FollowerEngine":
-        """Return self: the leader answers such calls (`web.layers.leader_proxy`)."""
+        """Return self: the leader answers such calls (`web.transport.leader_proxy`)."""
         del max_lag_seconds
         return self
 

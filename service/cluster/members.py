@@ -120,7 +120,12 @@ class Replica(NamedTuple):
 
 
 class Members:
-    """The living replicas of a fleet. Its methods may be called on any thread."""
+    """The living replicas of a fleet. Its methods may be called on any thread.
+
+    Attributes:
+        url: address of this replica.
+        outside: why this replica has not joined the others; "" once it has, and while it listens.
+    """
 
     def __init__(
         self,
@@ -145,6 +150,7 @@ class Members:
         self._heard: dict[str, tuple[float, Replica]] = {}  # url -> (when, announcement)
         self._suspected: dict[str, float] = {}  # url -> when a connection to it failed
         self._namesakes, self._secret = Namesakes(url, BEAT_SECONDS, _SILENT_SECONDS), ""
+        self.outside = ""
         self._quorum = Quorum(nats, max(max_lag_seconds, _SILENT_SECONDS))
         for work in (self._run(), self._quorum.run()):
             asyncio.run_coroutine_threadsafe(work, nats.loop)
@@ -207,7 +213,7 @@ class Members:
         It takes models only once it knows the others, and if all of them can read what it writes.
         """
         report = self._report()
-        ready = report.ready and self.settled and not self.silenced
+        ready = report.ready and self.settled and not self.silenced and not self.outside
         return report._replace(ready=ready and not not_reading(report.formats, self.others()))
 
     def find_leader(self, name: str) -> Replica | None:
@@ -229,12 +235,21 @@ class Members:
         self._secret = self._report().secret
         await self._nats.client.subscribe(_SUBJECT, cb=self._hear)
         await asyncio.sleep(_LISTEN_SECONDS)
+        while others := unreadable(self._report().formats, self.others()):
+            if not self.outside:
+                self.outside = (
+                    f"the replicas of the fleet ({', '.join(others)}) write formats of a later "
+                    "version, which this one cannot read: start that version"
+                )
+                logger.error("fleet not joined: reason=%s", self.outside)
+            await asyncio.sleep(BEAT_SECONDS)
+        self.outside = ""
         while True:
             await self._announce()
             await asyncio.sleep(BEAT_SECONDS)
 
     async def _announce(self) -> None:
-        if not self._nats.connected:
+        if not self._nats.connected or self.outside:
             return
         if not self._namesakes.may_announce():
             return
@@ -326,6 +341,15 @@ def _read(heartbeat: Any) -> Replica:
 def not_reading(written: Formats, replicas: Sequence[Replica]) -> list[str]:
     """Return the addresses of replicas that cannot read some formats."""
     return [replica.url for replica in replicas if any(map(operator.gt, written, replica.formats))]
+
+
+def unreadable(read: Formats, replicas: Sequence[Replica]) -> list[str]:
+    """Return the addresses of replicas if all of them write what this one cannot read, else none.
+
+    While a fleet is upgraded, some replicas write only what all of them can read.
+    """
+    later = [replica.url for replica in replicas if any(map(operator.gt, replica.formats, read))]
+    return sorted(later) if len(later) == len(replicas) else []
 
 
 def _weight(url: str, name: str) -> bytes:

@@ -3,16 +3,16 @@
 import ssl
 from typing import Any, NamedTuple
 
-from wolfstream.service.cluster.director import Director
 from wolfstream.service.cluster.followed_models import FollowedModels
 from wolfstream.service.cluster.neighbours import Neighbours
+from wolfstream.service.cluster.roles import Roles
 from wolfstream.service.cluster.served_views import ServedViews
 
 
 class Membership(NamedTuple):
     """The objects of a replica that deal with the rest of its fleet."""
 
-    director: Director  # knows which replica leads a model
+    roles: Roles  # knows which replica leads a model
     followed: FollowedModels  # models that other replicas lead
     served: ServedViews  # views of the models that this replica leads
     neighbours: Neighbours  # whether the other replicas respond over HTTP
@@ -20,7 +20,7 @@ class Membership(NamedTuple):
 
     def describe(self) -> dict[str, Any]:
         """Return what this replica knows of its fleet, and its copies of views, as plain data."""
-        fleet, neighbours = self.director.describe(), self.neighbours.describe()
+        fleet, neighbours = self.roles.describe(), self.neighbours.describe()
         for replica in fleet["replicas"]:
             replica["http"] = neighbours.get(replica["url"])
         views = self.followed.views.describe()

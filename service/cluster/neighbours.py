@@ -12,7 +12,7 @@ from typing import Any
 
 import httpx
 
-from wolfstream.service.cluster.director import Director
+from wolfstream.service.cluster.roles import Roles
 
 logger = logging.getLogger(__name__)
 
@@ -49,14 +49,14 @@ class Neighbours:
         unanswered: number of calls that were given up because a replica was unreachable.
     """
 
-    def __init__(self, director: Director, client: httpx.AsyncClient) -> None:
+    def __init__(self, roles: Roles, client: httpx.AsyncClient) -> None:
         """Begin without probes.
 
         Args:
-            director: knows the living replicas.
+            roles: knows the living replicas.
             client: for the probes; `run` closes it at its end.
         """
-        self._director, self._client = director, client
+        self._roles, self._client = roles, client
         self._neighbours: dict[str, _Neighbour] = {}  # by address
         self._probes: dict[str, asyncio.Task[None]] = {}  # address -> its probe under way
         self.unanswered = 0
@@ -75,8 +75,8 @@ class Neighbours:
         """Probe the living replicas until cancelled."""
         try:
             while True:
-                replicas = self._director.living()
-                urls = {replica.url for replica in replicas if not self._director.is_here(replica)}
+                replicas = self._roles.living()
+                urls = {replica.url for replica in replicas if not self._roles.is_here(replica)}
                 self._neighbours = {
                     url: self._neighbours.get(url) or _Neighbour() for url in sorted(urls)
                 }

@@ -5,7 +5,7 @@ from collections.abc import Mapping
 
 import httpx
 
-from wolfstream.service.cluster.director import Target
+from wolfstream.service.cluster.members import Replica
 from wolfstream.service.cluster.versions import ViewVersion
 from wolfstream.service.cluster.view_messages import (
     MAX_BYTES,
@@ -43,7 +43,7 @@ class Peers:
         self._path, self._client = path, client
 
     async def views(
-        self, target: Target, versions: Mapping[str, ViewVersion | None]
+        self, target: Replica, versions: Mapping[str, ViewVersion | None]
     ) -> ViewResponse:
         """Request newer views of some models. Raises PeerUnreachable, PeerFailed.
 

@@ -18,7 +18,7 @@ from wolfstream.service.settings import Settings
 logger = logging.getLogger(__name__)
 
 # Python's arguments for a worker, before the file descriptors of its two sockets.
-COMMAND = ("-m", "wolfstream.service.web.worker")
+COMMAND = ("-m", "wolfstream.service.server.worker")
 # A worker that lived for less than this is restarted after a pause, which doubles up to a bound.
 _YOUNG_SECONDS = 10.0
 _MAX_PAUSE_SECONDS = 10.0

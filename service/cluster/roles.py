@@ -8,7 +8,6 @@ from collections import Counter
 from collections.abc import Awaitable, Callable, Coroutine
 from typing import Any, NamedTuple
 
-from wolfstream.service.cluster.director import Target
 from wolfstream.service.cluster.members import (
     BEAT_SECONDS,
     Leadership,
@@ -286,7 +285,7 @@ class Roles:
         followed = self._engine.leading.followed
         return Replica(self._url, ready, leads, followed, self.secret)
 
-    def is_here(self, replica: Target) -> bool:
+    def is_here(self, replica: Replica) -> bool:
         """Return whether a replica is this one."""
         return replica.url == self._url
 
@@ -314,6 +313,8 @@ class Roles:
                 f"another replica of the fleet has the address {self._url}, too: start this one "
                 "with an address of its own (--advertise)"
             )
+        if self.members.outside:
+            raise NotReady(self.members.outside)
         if not self.members.settled:
             raise NotReady("the fleet's other replicas are not known yet; try again")
         if self.members.outdated:
@@ -353,7 +354,7 @@ class Roles:
         """
         return self._fleet.catalogue.champions.get(name, name)
 
-    def is_gone(self, replica: Target) -> bool:
+    def is_gone(self, replica: Replica) -> bool:
         """Return whether a replica has fallen silent, or cannot be connected to."""
         return replica.url not in self._others()
 
@@ -361,7 +362,7 @@ class Roles:
         """Return the living replicas, including this one."""
         return self.members.living()
 
-    def suspect(self, replica: Target) -> None:
+    def suspect(self, replica: Replica) -> None:
         """Treat a replica as gone because it does not accept connections."""
         self.members.suspect(replica.url)
 

@@ -4,8 +4,8 @@ import asyncio
 import logging
 from collections.abc import Mapping
 
-from wolfstream.service.cluster.director import Director
 from wolfstream.service.cluster.feeds import Feeds
+from wolfstream.service.cluster.roles import Roles
 from wolfstream.service.cluster.versions import ViewVersion
 from wolfstream.service.cluster.view_messages import (
     MAX_BYTES,
@@ -39,17 +39,17 @@ _MAX_VIEW_BYTES = MAX_BYTES // 2
 class ServedViews:
     """Responds to requests for views. Used on the event loop."""
 
-    def __init__(self, engine: Engine, feeds: Feeds, director: Director, secret: str) -> None:
+    def __init__(self, engine: Engine, feeds: Feeds, roles: Roles, secret: str) -> None:
         """Serve the views of an engine's models.
 
         Args:
             engine: of this replica.
             feeds: of its models' views.
-            director: knows which models this replica leads.
+            roles: knows which models this replica leads.
             secret: this replica's secret, which it announces.
         """
         self._engine, self._feeds = engine, feeds
-        self._director, self._secret = director, secret
+        self._roles, self._secret = roles, secret
 
     async def answer(self, content: bytes, seal: str) -> tuple[bytes, str]:
         """Return (response, its seal) as soon as a requested view is newer, or after a timeout.
@@ -91,7 +91,7 @@ class ServedViews:
             newer_views: model -> task of `_newer`.
         """
         newer, unconfirmed, refused = dict[str, NewerView](), list[str](), dict[str, str]()
-        size, lag = 0, self._director.lag_seconds
+        size, lag = 0, self._roles.lag_seconds
         for name, task in newer_views.items():
             error = task.exception() if task.done() else None
             if isinstance(error, (NotLeader, NotReady, StorageFailed)):
@@ -115,7 +115,7 @@ class ServedViews:
 
     def _is_newest(self, name: str, version: ViewVersion | None) -> bool:
         """Return whether a version is known to be the newest; False during a takeover."""
-        if not self._director.leads(name):
+        if not self._roles.leads(name):
             return False
         try:
             return self._feeds.is_newest(self._engine.model(name), version)
@@ -135,7 +135,7 @@ class ServedViews:
 
     async def _newer(self, name: str, version: ViewVersion | None) -> NewerView:
         """Wait for a view that is newer than a version, and return it. Raises Refusal."""
-        if not self._director.leads(name):
+        if not self._roles.leads(name):
             await self._lead(name)
         model = self._engine.model(name)
         if (confirmations := self._engine.confirmations) is not None:
@@ -151,7 +151,7 @@ class ServedViews:
 
     async def _lead(self, name: str) -> None:
         """Lead a model if this replica should. Raises NotLeader, UnknownModel, StorageFailed."""
-        if not self._director.is_here(self._director.responsible(name)):
+        if not self._roles.is_here(self._roles.responsible(name)):
             raise NotLeader(f"another replica leads model {name!r}")
-        if not await self._director.lead(name):
+        if not await self._roles.lead(name):
             raise UnknownModel.named(name)

@@ -12,11 +12,16 @@ from typing import Any, NamedTuple
 import msgpack
 
 from wolfstream.service.cluster.tree import Bytes, TreeWriter, difference
+from wolfstream.service.compilation.sources import sources_hash
 from wolfstream.service.model.feature_names import NamesWriter
 from wolfstream.service.model.published import ModelView
 
-# Of the encoded view: a follower may run another version of the program.
-FORMAT = 1
+# Mark of the code that makes and reads views, which only equal code has: a follower may run another
+# version of the program, in which the same attributes mean something else. Computed now, because
+# the files may be replaced while the process runs.
+VIEW_FORMAT = sources_hash(
+    "wolfstream.service.model", "wolfstream.service.heads", "wolfstream.solver"
+)
 # The path of the feature names; a tree never uses it.
 NAMES = "names"
 
@@ -99,7 +104,7 @@ class Versions:
         base = None if is_whole or version is None else version.number
         packed: bytes = msgpack.packb(
             [
-                FORMAT,
+                VIEW_FORMAT,
                 self._numbering,
                 self._number,
                 base,

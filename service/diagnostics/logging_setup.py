@@ -2,8 +2,8 @@
 
     2026-01-01 00:00:00 INFO ready: open http://127.0.0.1:8000
 
-    {"time": "2026-01-01T00:00:00.000Z", "level": "INFO", "logger": "wolfstream.service.web.server",
-     "message": "ready: open http://127.0.0.1:8000"}
+    {"time": "2026-01-01T00:00:00.000Z", "level": "INFO", "logger":
+     "wolfstream.service.server.main_process", "message": "ready: open http://127.0.0.1:8000"}
 
 Text has the local time, JSON has UTC. Both have `request_id`, `trace_id` and `span_id` of the
 request that caused the line, an exception if there was one, and the `fields` that the caller passes

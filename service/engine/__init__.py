@@ -4,9 +4,9 @@ The bounded queue, admission, the writer that appends, learns and publishes, and
 recovered when. `facade.Engine` is what the server uses. It knows nothing of HTTP, formats or API
 keys.
 
-It may import `service.recovery`, `service.settings`, `service.storage`, `service.model`,
+It may import `service.recovery`, `service.compilation`, `service.storage`, `service.model`,
 `service.heads`, `service.calls`, `service.samples`, `service.spec`, `service.diagnostics`,
-`service.native`, `solver.prepare`.
-It is imported by `service.web`, `service.web.routes`, `service.web.metrics`, `service.cluster`,
+`service.settings`, `solver.prepare`.
+It is imported by `service.server`, `service.web.routes`, `service.web.metrics`, `service.cluster`,
 `service.monitor`.
 """

@@ -10,6 +10,7 @@ import time
 from collections.abc import Callable, Mapping
 from pathlib import Path
 
+from wolfstream.service.compilation.warm_up import WarmUp
 from wolfstream.service.diagnostics.metrics import Metrics
 from wolfstream.service.engine.acceptance import Acceptance
 from wolfstream.service.engine.challenger_lookup import ChallengerLookup
@@ -32,7 +33,6 @@ from wolfstream.service.errors import (
 from wolfstream.service.model.live import Model
 from wolfstream.service.model.published import ModelView
 from wolfstream.service.model.revision import Revision
-from wolfstream.service.native.warm_up import WarmUp
 from wolfstream.service.settings import Settings
 from wolfstream.service.spec.heads import HeadName
 from wolfstream.service.storage.interfaces import Storage

@@ -298,7 +298,11 @@ class Leadership:
                 entry = await self._on(self._standby, self._storage.catalogue.find, name)
                 if entry is None:
                     return
-                standby = self._followed[name] = Standby(entry, self._storage)
+                try:
+                    standby = self._followed[name] = Standby(entry, self._storage)
+                except StartupError as error:  # the replica that leads it takes other specs
+                    logger.warning("standby not begun: model=%s error=%s", name, error)
+                    return
             try:
                 await self._on(self._standby, standby.catch_up)
             except (NotReady, StartupError, StorageFailed, OSError) as error:

@@ -28,7 +28,7 @@ logger = logging.getLogger(__name__)
 PROGRESS_SECONDS = 10.0
 
 
-class Replayed(NamedTuple):
+class RecoveringModel(NamedTuple):
     """A model that is being recovered.
 
     Attributes:
@@ -64,7 +64,7 @@ class LiveModels:
         self._released = set[str]()
         # Names that may be in the catalogue before their models are here.
         self._being_made = set[str]()
-        self.recovering: dict[str, Replayed] = {}
+        self.recovering: dict[str, RecoveringModel] = {}
 
     def __len__(self) -> int:
         return len(self._learners)
@@ -135,7 +135,7 @@ class LiveModels:
             )
 
     def _register_recovering(self, learner: Learner, end: int) -> None:
-        self.recovering[learner.model.name] = Replayed(learner, end)
+        self.recovering[learner.model.name] = RecoveringModel(learner, end)
 
     def register_recovered(self, learner: Learner, term: Term) -> None:
         """Add a model whose recovery went on beside requests. Raises StartupError."""

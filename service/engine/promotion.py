@@ -133,7 +133,7 @@ def _source(learner: Learner, other: Learner, state: State) -> Learner:
     if learner.pending is not None and learner.pending.received:
         return _filled(learner.model, state)
     source = Learner(Model(learner.model.id, learner.model.name, spec_in(state, "it")))
-    source.stand_for(other)
+    source.take_heads(other)
     return source
 
 

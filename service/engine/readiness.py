@@ -7,9 +7,9 @@ import asyncio
 
 import numpy as np
 
+from wolfstream.service.compilation.warm_up import WarmUp
 from wolfstream.service.errors import ModelBroken, NotReady
 from wolfstream.service.model.live import Model
-from wolfstream.service.native.warm_up import WarmUp
 from wolfstream.service.spec.model import ModelSpec
 from wolfstream.solver.prepare.named_rows import Rows, n_entries, n_rows, rows_between
 from wolfstream.solver.prepare.row_form import AnotherKind, RowForm

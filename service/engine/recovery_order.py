@@ -14,14 +14,16 @@ from concurrent.futures import FIRST_COMPLETED, Future, ThreadPoolExecutor, wait
 from contextlib import contextmanager, suppress
 from typing import NamedTuple
 
+from wolfstream.service.compilation.process import give_back_memory
 from wolfstream.service.engine.writer_role import Products, WriterRole
-from wolfstream.service.errors import Invalid, StartupError, StorageFailed
+from wolfstream.service.errors import StartupError, StorageFailed
 from wolfstream.service.model.learner import Learner
-from wolfstream.service.model.live import Model
-from wolfstream.service.native.process import give_back_memory
-from wolfstream.service.recovery.model_recovery import recover_model, warn_of_other_numerics
+from wolfstream.service.recovery.model_recovery import (
+    new_learner,
+    recover_model,
+    warn_of_other_numerics,
+)
 from wolfstream.service.settings import Settings
-from wolfstream.service.spec.stored import read_stored_spec
 from wolfstream.service.storage.entries import CatalogueEntry
 from wolfstream.service.storage.interfaces import Storage
 from wolfstream.service.storage.term import Term
@@ -198,11 +200,11 @@ def _recover(
     is_scarce: Callable[[], bool],
     begun: Callable[[Learner, int], None],
 ) -> tuple[Learner, Term]:
-    model_id, name, spec, epoch, _ = job.entry
+    model_id, name, spec, *_ = job.entry
     with shared.using_storage():
         try:
-            learner = Learner(Model(model_id, name, read_stored_spec(spec)), epoch)
-        except Invalid as error:  # such as a learner of others that is not permitted any more
+            learner = new_learner(job.entry)
+        except StartupError as error:
             raise StartupError(f"model {name!r} cannot be brought back: {error}") from None
         with suppress(StorageFailed, StartupError):  # recovery itself will report it
             begun(learner, storage.journal.reader(model_id).end())

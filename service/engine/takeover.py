@@ -15,15 +15,14 @@ from typing import NamedTuple
 
 from wolfstream.service.errors import NotLeader, NotReady, StartupError, StorageFailed
 from wolfstream.service.model.learner import Learner
-from wolfstream.service.model.live import Model
 from wolfstream.service.recovery.model_recovery import (
     bring_back,
     check_complete,
+    new_learner,
     stop_faulty,
     warn_of_other_numerics,
 )
 from wolfstream.service.recovery.replay import replay, unshared
-from wolfstream.service.spec.stored import read_stored_spec
 from wolfstream.service.storage.entries import CatalogueEntry, Entry, KeyedRequest, next_term
 from wolfstream.service.storage.interfaces import LogDeleted, Storage
 from wolfstream.service.storage.log import LogGap, LogReader
@@ -48,19 +47,21 @@ class Standby:
     """
 
     def __init__(self, entry: CatalogueEntry, storage: Storage) -> None:
-        """Begin with a model that has learned nothing; `catch_up` learns."""
+        """Begin with a model that has learned nothing; `catch_up` learns.
+
+        Raises StartupError for a spec that this replica cannot use.
+        """
         self.entry = entry
         self._storage = storage
         self._log: UnownedLog | None = None  # as far as it was read; None once led
         self.learner = self._begin()
 
     def _begin(self) -> Learner:
-        spec = read_stored_spec(self.entry.spec)
         # sequence -> a request that the leader may not have answered in the log yet
         self._answered = dict[int, KeyedRequest]()
         self._n_rollbacks = 0  # of the log, when the learner was filled
         self._begun = False  # whether the learner is a state of the log, and may go on in it
-        learner = Learner(Model(self.entry.number, self.entry.name, spec), self.entry.epoch)
+        learner = new_learner(self.entry)
         self._record_losses(learner)
         return learner
 
@@ -227,11 +228,10 @@ def take_over(entry: CatalogueEntry, storage: Storage) -> ChallengerTerm:
 
     Raises NotLeader, StorageFailed, StartupError, OSError.
     """
-    spec = read_stored_spec(entry.spec)
     for attempt in range(_ATTEMPTS):
         log = storage.journal.reader(entry.number)
         n_rollbacks = log.n_rollbacks
-        learner = Learner(Model(entry.number, entry.name, spec), entry.epoch)
+        learner = new_learner(entry)
         try:
             bring_back(
                 learner,
@@ -249,7 +249,9 @@ def take_over(entry: CatalogueEntry, storage: Storage) -> ChallengerTerm:
             continue  # a rollback has replaced the state that was restored
         epoch = next_term(log.epoch_since(0) or learner.epoch)
         try:
-            term = log.begin_term(learner.sequence, epoch)
+            # The log of a broken challenger may go on after what was learned.
+            end = log.end() if learner.model.broken else 0
+            term = log.begin_term(max(end, learner.sequence), epoch)
         except LogDeleted:
             raise
         except NotLeader:

@@ -10,11 +10,11 @@ import threading
 from collections.abc import Callable, Mapping
 from pathlib import Path
 
+from wolfstream.service.compilation.warm_up import WarmUp
 from wolfstream.service.engine.group_queue import GroupQueue
 from wolfstream.service.engine.queue_items import Item, Waiter
 from wolfstream.service.engine.readiness import Phase
 from wolfstream.service.engine.writer import Writer
-from wolfstream.service.native.warm_up import WarmUp
 
 logger = logging.getLogger(__name__)
 

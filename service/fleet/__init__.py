@@ -5,5 +5,5 @@ few streams. Each append names the message that it expects to be the last of the
 refused if another replica has written since. So the log itself fences earlier leaders.
 
 It may import `service.storage`, `service.access`.
-It is imported by `service.cli`, `service.web`, `service.cluster`.
+It is imported by `service.cli`, `service.server`, `service.cluster`.
 """

@@ -8,6 +8,8 @@ it, directly after the last message that the writer knows. A chain does not deci
 import secrets
 import time
 from collections.abc import Callable, Iterator, Sequence
+from itertools import chain
+from typing import TypeAlias
 
 from wolfstream.service.errors import StorageFailed
 from wolfstream.service.fleet.commit_messages import (
@@ -21,7 +23,10 @@ from wolfstream.service.fleet.connection import NatsConnection
 from wolfstream.service.fleet.log_index import Commit
 from wolfstream.service.fleet.planned_commits import PlannedCommit
 from wolfstream.service.fleet.subject_messages import SubjectMessages
-from wolfstream.service.storage.log import LogGap
+from wolfstream.service.storage.log import DamagedRecord, LogGap
+
+# A fragment, and the sequence of its message.
+Message: TypeAlias = tuple[Fragment, int]
 
 # How long a copy of a stream may lag behind the others.
 _BEHIND_SECONDS = 10.0
@@ -45,6 +50,8 @@ class Chain:
         last: the last message that was read or written.
         floor: messages before this one may be purged.
         messages: reads the subject.
+        passes_losses: whether lost messages are passed over and reported, once the stream's leader
+            has shown that they were not purged. Otherwise they raise LogGap.
     """
 
     def __init__(
@@ -54,6 +61,7 @@ class Chain:
         stream: str,
         subject: str,
         take: Callable[[Commit], None],
+        report_loss: Callable[[str], None] = lambda _: None,
     ) -> None:
         """Begin before the first message.
 
@@ -63,11 +71,13 @@ class Chain:
             stream: name of the stream.
             subject: subject of the chain.
             take: called with each commit, once and in order, when it is first read or written.
+            report_loss: called with a sentence about lost messages, once and in this order.
         """
         self.name = f"log of model {model} ({subject} in {stream})"
         self.last = self.floor = 0
         self.messages = SubjectMessages(nats, model, stream, subject, self.name)
         self._model, self._nats, self._on_commit = model, nats, take
+        self.passes_losses, self._report_loss = False, report_loss
 
     def read(
         self, after: int, timeout: float | None = None, until: int | None = None
@@ -82,29 +92,62 @@ class Chain:
 
         Raises LogGap, StartupError, StorageFailed.
         """
-        messages = self.messages.after(after, self.last, timeout)
+        messages = self._read_messages(after, timeout)
         before = after if after >= self.floor else 0  # its predecessor may be purged: no check
         if until is not None and after >= until:
             return
-        for head, sequence in messages:
-            if head.number or (before and head.previous != before):
-                raise self._gap(head.previous, before)
-            fragments, first = [head], sequence
-            while len(fragments) < head.n_fragments:
-                following, sequence = next(messages, (None, sequence))
-                if following is None or following[:4] != (*head[:3], len(fragments)):
-                    raise self._gap(sequence, sequence)
-                fragments.append(following)
+        while (message := next(messages, None)) is not None:
+            head, first = message
+            if head.number:  # the rest of a commit whose beginning is lost
+                self._pass_loss(self._gap(head.previous, before), before, first)
+                continue
+            if before and head.previous != before:
+                self._pass_loss(self._gap(head.previous, before), before, first - 1)
+            fragments, before, other = _fragments(message, messages)
+            if len(fragments) < head.n_fragments:
+                self._pass_loss(self._gap(before + 1, before), first, before, at_end=other is None)
+                messages = chain([] if other is None else [other], messages)
+                continue
             if until is not None and first > until:
                 return
             writer = head.commit[:WRITER_BYTES]
-            commit = Commit(head.previous, first, sequence, writer, join_fragments(fragments))
-            before = sequence
+            commit = Commit(head.previous, first, before, writer, join_fragments(fragments))
             if first > self.last:
                 self.take(commit)
             yield commit
-            if sequence == until:
+            if before == until:
                 return
+
+    def _read_messages(self, after: int, timeout: float | None) -> Iterator[Message]:
+        """Yield the messages after one. Raises DamagedRecord, StartupError, StorageFailed."""
+        while True:
+            try:
+                yield from self.messages.after(after, self.last, timeout)
+            except DamagedRecord as error:
+                after = error.message
+                self._pass_loss(error, after, after)
+            else:
+                return
+
+    def _pass_loss(self, loss: LogGap, present: int, message: int, *, at_end: bool = False) -> None:
+        """Pass over lost messages, and report them if they have not been passed before.
+
+        Args:
+            loss: says what is lost.
+            present: a message that was purged if the others were; 0 if there is none.
+            message: the last message that is read or lost so far.
+            at_end: whether the copy of the stream that was read has nothing after this message.
+
+        Raises the loss unless losses are passed, or if the messages may have been purged, or may
+        not be in the copy yet.
+        """
+        if not self.passes_losses or (present and not self.messages.leader_has(present)):
+            raise loss
+        if at_end and self.messages.end() > message:
+            raise loss
+        if message >= self.last:  # not passed before
+            self.last = message
+            self._report_loss(str(loss))
 
     def read_on(self) -> None:
         """Read all commits after the last one. Raises LogGap, StartupError, StorageFailed."""
@@ -169,3 +212,22 @@ class Chain:
             f"the {self.name} has a gap: message {missing} should come after {last_read}, and is "
             "missing"
         )
+
+
+def _fragments(
+    head: Message, messages: Iterator[Message]
+) -> tuple[list[Fragment], int, Message | None]:
+    """Return the fragments of a commit, its last message, and what came instead of the next one.
+
+    Args:
+        head: its first message.
+        messages: those after it.
+    """
+    (first, last), fragments = head, [head[0]]
+    while len(fragments) < first.n_fragments:
+        following = next(messages, None)
+        if following is None or following[0][:4] != (*first[:3], len(fragments)):
+            return fragments, last, following
+        fragments.append(following[0])
+        last = following[1]
+    return fragments, last, None

@@ -273,6 +273,13 @@ class NatsConnection:
         """
         return await self._get_from_leader(stream, {"last_by_subj": subject})
 
+    async def message_of_leader(self, stream: str, sequence: int) -> StreamMessage | None:
+        """Return the message with a sequence from the stream's leader; None if it has none.
+
+        Raises NatsRefusal, NatsTimeout, NatsDisconnected.
+        """
+        return await self._get_from_leader(stream, {"seq": sequence})
+
     async def _get_from_leader(
         self, stream: str, request: Mapping[str, Any]
     ) -> StreamMessage | None:

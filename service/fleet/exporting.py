@@ -18,6 +18,7 @@ from typing import Any, NamedTuple
 
 from wolfstream.service.access.key_file import KeyFile
 from wolfstream.service.access.keys import ApiKeys
+from wolfstream.service.errors import StartupError
 from wolfstream.service.fleet.commit_messages import LogRow, read_rollback
 from wolfstream.service.fleet.importing import MovedModel, MoveError
 from wolfstream.service.fleet.jetstream_log import JetStreamLog
@@ -64,8 +65,8 @@ def export_models(fleet: Fleet, data: Path) -> Iterator[MovedModel]:
         closing(HighWater(high_water_path(data))) as high_water,
     ):
         catalogue = SqliteCatalogue(file, high_water)
-        files = SnapshotFiles(snapshots_path(data), kept=1 << 20)
-        export = _Export(fleet, file, catalogue, files)
+        exported = SnapshotFiles(snapshots_path(data), kept=1 << 20)
+        export = _Export(fleet, file, catalogue, exported)
         models = [(model, _milliseconds(time)) for model, time in fleet.catalogue.created()]
         numbers = {model.number for model, _ in models}
         for model, created in models:
@@ -103,7 +104,7 @@ class _Export(NamedTuple):
     fleet: Fleet
     file: SqliteFile
     catalogue: SqliteCatalogue
-    files: SnapshotFiles
+    exported: SnapshotFiles
 
 
 class _ModelCopy(NamedTuple):
@@ -140,7 +141,7 @@ def _export_together(
             return [MovedModel(name, copy.end) for name, copy in copies.items()]
         for copy in copies.values():
             export.catalogue.delete(copy.term)
-            export.files.delete(copy.number)
+            export.exported.delete(copy.number)
     raise MoveError(f"model {champion[0].name!r} learns faster than it can be copied; try again")
 
 
@@ -164,7 +165,7 @@ def _export(
         if copy is not None:
             return copy
     export.catalogue.delete(term)
-    export.files.delete(term.model)
+    export.exported.delete(term.model)
     return None
 
 
@@ -179,16 +180,21 @@ def _copy_model(
         term: the term of the copy, which does not exist yet.
         champion: the copy of its champion, if it has one.
 
-    Raises LogGap.
+    Raises LogGap, StartupError.
     """
     until = None if champion is None else champion.end
-    bases = list(_copy_snapshots(model, export.fleet, export.files, term.model, until))
+    bases = list(_copy_snapshots(model, export.fleet, export.exported, term.model, until))
     log = export.fleet.journal.whole_log(model)
+    if log.incomplete:
+        raise StartupError(
+            f"{'; '.join(log.faults)}. Roll the model back to a snapshot or delete it, and export "
+            "again"
+        )
     rollbacks = log.index.rollbacks()
     needed = [
         rollback for rollback in rollbacks if until is None or rollback.description["at"] <= until
     ]
-    pinned = _copy_pinned(needed, export.fleet, model, export.files, term.model)
+    pinned = _copy_pinned(needed, export.fleet, model, export.exported, term.model)
     if needed and needed[0].digest not in pinned:
         return None
     if champion is not None and _exchanged_since(champion, rollbacks):
@@ -226,7 +232,7 @@ def _exchanged_since(champion: _ModelCopy, rollbacks: list[Rollback]) -> bool:
 
 
 def _copy_snapshots(
-    model: int, fleet: Fleet, files: SnapshotFiles, number: int, until: int | None
+    model: int, fleet: Fleet, exported: SnapshotFiles, number: int, until: int | None
 ) -> Iterator[int]:
     """Copy the undamaged snapshots up to a sequence; yield their sequences."""
     snapshots = fleet.storage.snapshots
@@ -234,24 +240,24 @@ def _copy_snapshots(
         if until is not None and sequence > until:
             continue
         try:
-            files.save(number, snapshots.load(model, sequence))
+            exported.save(number, snapshots.load(model, sequence))
         except DamagedSnapshot:  # or deleted meanwhile
             continue
         if (written := snapshots.written(model, sequence)) is not None:
             seconds = written.timestamp()
-            os.utime(files.name(number, sequence), (seconds, seconds))
+            os.utime(exported.name(number, sequence), (seconds, seconds))
         yield sequence
 
 
 def _copy_pinned(
-    rollbacks: list[Rollback], fleet: Fleet, model: int, files: SnapshotFiles, number: int
+    rollbacks: list[Rollback], fleet: Fleet, model: int, exported: SnapshotFiles, number: int
 ) -> set[str]:
     """Copy the states that rollbacks pinned, if they still exist; return the digests of these."""
     copied = set[str]()
     for rollback in rollbacks:
         with suppress(DamagedSnapshot):
             content = fleet.snapshots.pinned_content(model, rollback.digest)
-            files.pin(number, content, rollback.digest)
+            exported.pin(number, content, rollback.digest)
             copied.add(rollback.digest)
     return copied
 

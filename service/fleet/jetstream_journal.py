@@ -165,13 +165,17 @@ class JetStreamJournal:
         return self._read_from_start(model, JetStreamLog.read_all)
 
     def _read_from_start(self, model: int, read: Callable[[JetStreamLog], None]) -> JetStreamLog:
-        """Read a log from its beginning; start over if it is purged meanwhile."""
+        """Read a log from its beginning; start over if it is purged meanwhile.
+
+        What was not purged and is missing each time is lost, which is a fault of the log.
+        """
         for _ in range(_ATTEMPTS - 1):
             log = self.new_log(model)
             with suppress(LogGap):
                 read(log)
                 return log
         log = self.new_log(model)
+        log.pass_losses()
         read(log)
         return log
 

@@ -36,15 +36,16 @@ class KeyArchive:
         chain: the chain of its commits.
     """
 
-    def __init__(self, nats: NatsConnection, model: int, take: Callable[[Commit], None]) -> None:
+    def __init__(self, nats: NatsConnection, model: int, index: LogIndex) -> None:
         """Begin before the first message.
 
         Args:
             nats: the connection.
             model: whose keys these are.
-            take: called with each commit, once and in order.
+            index: takes each commit, once and in order.
         """
-        self.chain = Chain(nats, model, STATES, states_subject(model, "answers"), take)
+        subject = states_subject(model, "answers")
+        self.chain = Chain(nats, model, STATES, subject, index.add_archived, index.add_loss)
         self._nats, self._writer = nats, new_writer()
 
     def append(self, rows: Sequence[LogRow]) -> None:
@@ -107,8 +108,8 @@ class JetStreamLog:
         """
         self._nats, self.model, self._make_term = nats, model, make_term
         self.index = LogIndex(model)
-        self.chain = Chain(nats, model, *log_location(model), self.index.add)
-        self.archive = KeyArchive(nats, model, self.index.add_archived)
+        self.chain = Chain(nats, model, *log_location(model), self.index.add, self.index.add_loss)
+        self.archive = KeyArchive(nats, model, self.index)
         self.name = self.chain.name
         self.term: Term | None = None
         # ((archived, first message), rows) of the commit that `read_answer` last read.
@@ -118,6 +119,15 @@ class JetStreamLog:
     def faults(self) -> list[str]:
         """Faults that a sound log cannot have, one sentence each."""
         return self.index.faults
+
+    @property
+    def incomplete(self) -> bool:
+        """Whether records are lost that no later rollback replaces."""
+        return self.index.incomplete
+
+    def pass_losses(self) -> None:
+        """Count messages that are lost as faults from now on, instead of raising LogGap."""
+        self.chain.passes_losses = self.archive.chain.passes_losses = True
 
     @property
     def deleted(self) -> bool:
@@ -153,7 +163,8 @@ class JetStreamLog:
         try:
             self.archive.chain.read_all(needed)
         except LogGap:  # the keys in between were forgotten and purged
-            self.archive = KeyArchive(self._nats, self.model, self.index.add_archived)
+            self.archive = KeyArchive(self._nats, self.model, self.index)
+            self.archive.chain.passes_losses = self.chain.passes_losses
             self.archive.chain.read_all(needed)
 
     def blocks(self, after: int) -> Iterator[list[Entry]]:
@@ -205,11 +216,6 @@ class JetStreamLog:
     def epoch_before(self, sequence: int) -> str | None:
         """Return the last epoch that began before a sequence."""
         return self.index.epoch_before(sequence)
-
-    def rolled_back_at(self) -> int | None:
-        """Return the sequence of the last rollback; None if later snapshots replaced it."""
-        rollbacks = self.rollbacks()
-        return rollbacks[0].description["at"] if rollbacks else None
 
     def rollbacks(self) -> list[Rollback]:
         """Return the rollbacks that later snapshots have not replaced, newest first."""

@@ -7,7 +7,7 @@ everything before it. The last segment is never purged.
 The index also records faults, which a sound log cannot have: samples that do not follow the ones
 before them, a key that was committed twice, a commit of a writer whose term is over.
 
-It holds no samples, and does not notice missing messages: `Chain` does.
+It holds no samples, and does not notice missing messages: `Chain` does, and reports them.
 """
 
 import json
@@ -140,6 +140,7 @@ class LogIndex:
         archive_end: the message up to which the archive has to be read.
         floor: messages before this one may be purged.
         faults: one sentence for each fault. A rollback clears them: it replaces the faulty entries.
+        incomplete: whether one of the faults is that messages are lost.
         n_rollbacks: number of rollbacks, including purged ones.
         deleted: whether the log says that the model was deleted.
         void: (after, up_to) ranges of sequences whose keys are void: they were forgotten, or a
@@ -154,6 +155,7 @@ class LogIndex:
         self.unanswered: set[int] = set()
         self.end = self.reached = self.archive_end = self.floor = 0
         self.faults: list[str] = []
+        self.incomplete = False
         self.n_rollbacks = 0
         self.deleted = False
         self.void: list[tuple[int, int]] = []
@@ -199,6 +201,12 @@ class LogIndex:
                 f"message {message} has the samples after {after}, where those after "
                 f"{self._position} should come"
             )
+
+    def add_loss(self, loss: str) -> None:
+        """Record a fault: messages before the next commit are lost."""
+        self.incomplete = True
+        if loss not in self.faults:
+            self._add_fault(loss)
 
     def _add_fault(self, fault: str) -> None:
         if len(self.faults) < _MAX_FAULTS:
@@ -255,6 +263,7 @@ class LogIndex:
         if self._position is not None:
             self._position = row.sequence
         self.faults.clear()
+        self.incomplete = False
 
     def _add_purge(self, purge: Purge) -> None:
         """Forget what a purge deletes, even if it is not deleted yet."""

@@ -11,6 +11,7 @@ from wolfstream.service.fleet.connection import (
     NatsTimeout,
     StreamMessage,
 )
+from wolfstream.service.storage.log import DamagedRecord
 from wolfstream.service.storage.sqlite_rows import BrokenSeal
 
 # How long a read is retried.
@@ -52,6 +53,14 @@ class SubjectMessages:
         except (NatsRefusal, NatsTimeout) as error:
             raise StorageFailed(f"the {self.name} cannot be read: {error}") from None
         return 0 if last is None else last.sequence
+
+    def leader_has(self, message: int) -> bool:
+        """Return whether the stream's leader has a message, so that it was not purged."""
+        try:
+            work = self._nats.message_of_leader(self.stream, message)
+            return self._nats.run(work, _READ_SECONDS) is not None
+        except (NatsRefusal, NatsTimeout) as error:
+            raise StorageFailed(f"the {self.name} cannot be read: {error}") from None
 
     async def last_writer(self) -> bytes | None:
         """Return the writer of the last message that the stream's leader has; None without one.
@@ -142,8 +151,9 @@ class SubjectMessages:
         except OtherFormat as error:
             raise StartupError(f"the {self.name} {error}") from None
         except BrokenSeal:
-            raise StartupError(
-                f"the {self.name} is damaged: message {message.sequence} is not what was written"
+            raise DamagedRecord(
+                f"the {self.name} is damaged: message {message.sequence} is not what was written",
+                message.sequence,
             ) from None
         if fragment.model != self._model:
             raise StartupError(f"the {self.name} has a message of model {fragment.model}")

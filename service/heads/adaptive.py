@@ -31,8 +31,10 @@ from wolfstream.service.heads.saved_trees import PREFIX, TREE_NUMBERS, check_tre
 from wolfstream.service.samples.tasks import TASKS
 from wolfstream.service.spec.heads import HeadName
 from wolfstream.service.spec.model import ModelSpec
+from wolfstream.solver.adaptive.bank import Bank, BankLearner, BankLearnerView
 from wolfstream.solver.adaptive.classifier import AdaptiveClassifier
 from wolfstream.solver.adaptive.gradients import Gradient
+from wolfstream.solver.adaptive.label_past import PREFIX as PAST
 from wolfstream.solver.adaptive.ridge import CHUNK
 from wolfstream.solver.adaptive.settings import FOREVER, Pins
 from wolfstream.solver.adaptive.standing import Standing
@@ -40,13 +42,12 @@ from wolfstream.solver.adaptive.texts import TextLearners, text_scores
 from wolfstream.solver.arrays import Float64Array
 from wolfstream.solver.prepare.named_rows import Rows
 from wolfstream.solver.prepare.row_form import Preparing
-from wolfstream.solver.rows.head_rows import RawRows
+from wolfstream.solver.rows.answers import Answer
+from wolfstream.solver.rows.head_rows import Hints, RawRows
 from wolfstream.solver.rows.matrix import Matrix
-from wolfstream.solver.stream.bank import Bank, BankLearner, BankLearnerView
-from wolfstream.solver.stream.label_past import PREFIX as PAST
 from wolfstream.solver.stream.model import StreamModel
-from wolfstream.solver.stream.tree_schedule import FIRST
-from wolfstream.solver.stream.votes import Answer, HeadInputs, Hints
+from wolfstream.solver.stream.votes import HeadInputs
+from wolfstream.solver.trees.schedule import FIRST
 
 NAME: HeadName = "adaptive"
 # Heads that do not vote in the bank: itself, and the one that predicts nothing.

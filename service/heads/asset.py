@@ -52,15 +52,15 @@ from wolfstream.solver.asset.nystrom import NystromMap
 from wolfstream.solver.asset.view import AssetView
 from wolfstream.solver.kernels.functions import Kernel
 from wolfstream.solver.labels import Label, key_of
+from wolfstream.solver.rows.answers import Answer
 from wolfstream.solver.rows.matrix import Matrix, n_rows
 from wolfstream.solver.stream.paper_learners import AssetLearnerView, new_asset
 from wolfstream.solver.stream.parameters import AssetParameters
-from wolfstream.solver.stream.votes import Answer
 
 # Not every larger integer is a 64-bit float.
 _LARGEST_COUNT = 2.0**53
-_MACHINE_SUMS = ("rest", "before")
-_MACHINE_NUMBERS = (
+_ITERATE_SUMS = ("rest", "before")
+_ITERATE_NUMBERS = (
     *("scale", "square_norm", "b", "scale_sum", "b_sum", "b_before", "moved", "factor"),
 )
 _PROGRESS = tuple(
@@ -82,23 +82,23 @@ def check_asset(saved: SavedHead) -> None:
     """Raise WrongArrays unless the iterates of a head fit its feature map and its rows."""
     check_rows(saved)
     if "direction" in saved.arrays:
-        _check_machines(saved.arrays, saved.blank, saved.n_classes, saved.dimension)
+        _check_iterates(saved.arrays, saved.blank, saved.n_classes, saved.dimension)
         _check_kind_of_rows(saved.arrays, saved.sparse)
 
 
-def _check_machines(
+def _check_iterates(
     arrays: Arrays, empty: Arrays, n_classes: int | None, dimension: int | None
 ) -> None:
-    """Check the iterates, one machine for each class, and the feature map."""
+    """Check the iterates, one for each class, and the feature map."""
     check_counts(arrays, 1, n_classes if n_classes is not None else 0)
-    require(shape_of("direction", arrays)[:1] != (), "direction", "has no machines")
-    machines, width = (*shape_of("direction", arrays), 0)[:2]
-    require(machines > int(arrays["counts"][0]), "direction", "has too few machines")
-    courses = [name.removesuffix("direction") for name in empty if name.endswith("direction")]
-    for course in courses:
-        _check_course(course, arrays, empty, (machines, width))
+    require(shape_of("direction", arrays)[:1] != (), "direction", "has no iterates")
+    iterates, width = (*shape_of("direction", arrays), 0)[:2]
+    require(iterates > int(arrays["counts"][0]), "direction", "has too few iterates")
+    runs = [name.removesuffix("direction") for name in empty if name.endswith("direction")]
+    for run in runs:
+        _check_run(run, arrays, empty, (iterates, width))
     if "lost" in empty:
-        check_shape("lost", arrays, (len(courses),))
+        check_shape("lost", arrays, (len(runs),))
         check_floats("lost", arrays)
     check_shape("target_scale", arrays, (2,))
     check_floats("target_scale", arrays)
@@ -114,7 +114,7 @@ def _check_machines(
         check_shape("width", arrays, (2,))
         check_numbers("width", arrays, None)
         columns, sparse = (int(number) for number in arrays["width"])
-        require(columns == width and sparse < 2, "width", "is not the width of the machines")
+        require(columns == width and sparse < 2, "width", "is not the width of the iterates")
     for name in ("frequency", "phase", "origin"):
         if name in arrays:
             check_floats(name, arrays)
@@ -135,24 +135,24 @@ def _check_kind_of_rows(arrays: Arrays, sparse: bool) -> None:
         require(bool(arrays["width"][1]) == sparse, "width", what)
 
 
-def _check_course(course: str, arrays: Arrays, empty: Arrays, shape: tuple[int, int]) -> None:
-    """Check the iterates of one course, given the prefix of their names."""
-    averages = len(empty[f"{course}rest"]) == len(empty[f"{course}direction"])
-    check_shape(f"{course}direction", arrays, shape)
-    for name in _MACHINE_SUMS:
-        check_shape(course + name, arrays, (shape[0] if averages else 0, shape[1]))
-    for name in _MACHINE_NUMBERS:
-        check_shape(course + name, arrays, (shape[0],))
+def _check_run(run: str, arrays: Arrays, empty: Arrays, shape: tuple[int, int]) -> None:
+    """Check the iterates of one run, given the prefix of their names."""
+    averages = len(empty[f"{run}rest"]) == len(empty[f"{run}direction"])
+    check_shape(f"{run}direction", arrays, shape)
+    for name in _ITERATE_SUMS:
+        check_shape(run + name, arrays, (shape[0] if averages else 0, shape[1]))
+    for name in _ITERATE_NUMBERS:
+        check_shape(run + name, arrays, (shape[0],))
     for name in _PROGRESS:
-        check_shape(course + name, arrays, (1,))
-    check_shape(f"{course}weight", arrays, (2,))
-    for name in ("direction", *_MACHINE_SUMS, *_MACHINE_NUMBERS, *_PROGRESS, "weight"):
-        check_floats(course + name, arrays)
-    for name in ("direction", *_MACHINE_SUMS, *_MACHINE_NUMBERS, "weight"):
-        # Only a model with one machine may lack the score of a row.
-        require(not np.isnan(arrays[course + name]).any(), course + name, "has numbers missing")
-    steps = arrays[f"{course}progress_steps"][0]
-    require(0.0 <= steps <= _LARGEST_COUNT, f"{course}progress_steps", "is not a number of steps")
+        check_shape(run + name, arrays, (1,))
+    check_shape(f"{run}weight", arrays, (2,))
+    for name in ("direction", *_ITERATE_SUMS, *_ITERATE_NUMBERS, *_PROGRESS, "weight"):
+        check_floats(run + name, arrays)
+    for name in ("direction", *_ITERATE_SUMS, *_ITERATE_NUMBERS, "weight"):
+        # Only a model with one iterate may lack the score of a row.
+        require(not np.isnan(arrays[run + name]).any(), run + name, "has numbers missing")
+    steps = arrays[f"{run}progress_steps"][0]
+    require(0.0 <= steps <= _LARGEST_COUNT, f"{run}progress_steps", "is not a number of steps")
 
 
 # kernel -> its approximate features
@@ -163,31 +163,31 @@ _FEATURES = {
 }
 
 
-# Vectors of a machine: its iterate and sums, and one more as room for a new class.
+# Vectors of a linear function: its iterate and sums, and one more as room for a new class.
 _VECTORS_OF_MACHINE = 4
 
 
-class MachinesView(NamedTuple):
-    """An immutable view of the averaged machines.
+class AveragedIteratesView(NamedTuple):
+    """An immutable view of the averaged iterates.
 
     Attributes:
         model: the solver's view; None before the first sample.
         stats: the learner's part of the description.
-        courses: parameters and weight of each course; empty if there is only one.
+        runs: parameters and weight of each run; empty if there is only one.
         square_norm_limit: bound on ||x||^2 of a row.
         features: for sparse rows, one more than the largest feature index learned.
     """
 
     model: AssetView | None
     stats: dict[str, Any]
-    courses: list[dict[str, Any]]
+    runs: list[dict[str, Any]]
     square_norm_limit: float
     features: int
 
     @property
     def learners(self) -> list[dict[str, Any]]:
-        """The courses with their weights, if there are several."""
-        return self.courses
+        """The runs with their weights, if there are several."""
+        return self.runs
 
     @property
     def gauges(self) -> dict[str, float | None]:
@@ -213,11 +213,11 @@ class MachinesView(NamedTuple):
         if self.model is None:
             return 0
         features = self.model.features
-        machines, columns = len(self.model.coefficients), int(self.model.coefficients.shape[1])
-        each = COST_OF_ROW + machines * COST_OF_DECISION
+        iterates, columns = len(self.model.coefficients), int(self.model.coefficients.shape[1])
+        each = COST_OF_ROW + iterates * COST_OF_DECISION
         if isinstance(features, IdentityMap):
-            return rows * each + entries * machines
-        each += columns * (COST_OF_FUNCTION + machines)
+            return rows * each + entries * iterates
+        each += columns * (COST_OF_FUNCTION + iterates)
         if isinstance(features, NystromMap):
             return rows * each + cost_of_products(features.landmarks.exact, rows, entries)
         return rows * each + entries * columns
@@ -244,7 +244,7 @@ class AssetLearner(WithoutMembers, HeadLearner[Asset]):
             self.current.class_weight.append(weight)
 
     def growth(self, batch: Batch) -> int:
-        """Return the most bytes a batch adds: new features widen the map, classes add machines."""
+        """Return the most bytes a batch adds: new features widen the map, classes add iterates."""
         learner, spec = self.current, self._spec
         dimension = spec.dimension or batch.features
         map_bytes = batch.new_features * dimension * 8 if spec.features == "fourier" else 0
@@ -253,17 +253,17 @@ class AssetLearner(WithoutMembers, HeadLearner[Asset]):
             return map_bytes + (
                 new_class_bytes(learner.nbytes, learner.n_classes, new) if new else 0
             )
-        machines = _VECTORS_OF_MACHINE * (1 + batch.new_classes) * dimension * 8
+        iterates = _VECTORS_OF_MACHINE * (1 + batch.new_classes) * dimension * 8
         landmarks = dimension * batch.width * 8 if spec.features == "nystrom" else 0
-        return map_bytes + landmarks + machines
+        return map_bytes + landmarks + iterates
 
-    def view(self) -> MachinesView:
-        """Return an immutable view of the machines."""
+    def view(self) -> AveragedIteratesView:
+        """Return an immutable view of the iterates."""
         learner = self.current
-        return MachinesView(
+        return AveragedIteratesView(
             learner.view() if learner.steps else None,
             self._stats(learner) | self.estimated_widths,
-            _courses(learner),
+            _runs(learner),
             self.square_norm_limit(),
             self.features,
         )
@@ -278,29 +278,29 @@ class AssetLearner(WithoutMembers, HeadLearner[Asset]):
             "bytes": learner.nbytes,
         }
         if spec.horizon == "auto":
-            stats["horizon"] = learner.course.horizon
+            stats["horizon"] = learner.run.horizon
         if spec.features == "nystrom":
             used = n_rows(features.landmarks.exact) if isinstance(features, NystromMap) else 0
             stats["landmarks"] = {"used": used, "frozen": learner.frozen}
         return stats
 
 
-def _courses(learner: Asset) -> list[dict[str, Any]]:
-    """Return the weight and losses of each course, if there are several."""
-    courses = learner.courses
-    if len(courses.each) == 1 or not learner.steps:
+def _runs(learner: Asset) -> list[dict[str, Any]]:
+    """Return the weight and losses of each run, if there are several."""
+    runs = learner.runs
+    if len(runs.each) == 1 or not learner.steps:
         return []
-    worth = zip(courses.each, courses.weight.tolist(), courses.recent_loss.tolist(), strict=True)
+    worth = zip(runs.each, runs.weight.tolist(), runs.recent_loss.tolist(), strict=True)
     return [
         {
             "learner": "asset",
-            "horizon": course.horizon,
-            "average": course.rule.averages,
+            "horizon": run.horizon,
+            "average": run.rule.averages,
             "weight": weight,
             "recent_loss": recent,
             "overall_loss": None,
         }
-        for course, weight, recent in worth
+        for run, weight, recent in worth
     ]
 
 

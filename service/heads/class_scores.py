@@ -14,10 +14,10 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from wolfstream.service.heads.changes import Changes
 from wolfstream.service.heads.recent import LENGTH, RecentColumns
 from wolfstream.service.samples.labels import Label
 from wolfstream.solver.arrays import Float64Array
+from wolfstream.solver.calibration.changes import Changes
 from wolfstream.solver.calibration.ranking import RankingScores
 from wolfstream.solver.labels import text_of
 

@@ -15,6 +15,7 @@ from wolfstream.service.heads.online_learner import ClassLearner, Relearn
 from wolfstream.service.heads.protocol import Answers, Predictions
 from wolfstream.service.samples.labels import Label
 from wolfstream.service.samples.validation import Costs, Samples
+from wolfstream.solver.adaptive.bank import BankLearnerView
 from wolfstream.solver.arrays import Float64Array, to_lists
 from wolfstream.solver.calibration.classes import ClassCalibration
 from wolfstream.solver.calibration.costs import cheapest
@@ -22,9 +23,11 @@ from wolfstream.solver.labels import LabelKey, key_of, text_of
 from wolfstream.solver.rows.head_rows import HeadRows
 from wolfstream.solver.rows.matrix import Matrix, take_rows
 from wolfstream.solver.rows.sample_weights import Weights, weights_of
-from wolfstream.solver.stream.bank import BankLearnerView
+from wolfstream.solver.stream.calibrated_classifier import (
+    CalibratedClassifier,
+    CalibratedClassifierView,
+)
 from wolfstream.solver.stream.chain import Chain, chained
-from wolfstream.solver.stream.class_head import ClassHead, ClassHeadView
 from wolfstream.solver.stream.explanations import Contest
 from wolfstream.solver.stream.reasons import MemberPulls
 from wolfstream.solver.stream.votes import NO_INPUTS, HeadAnswer, HeadInputs
@@ -36,7 +39,7 @@ L = TypeVar("L", bound=ClassLearner)
 class ClassificationView(LearnerHeadView):
     """An immutable view of the head."""
 
-    head: ClassHeadView
+    head: CalibratedClassifierView
     score: Hits
 
     @property
@@ -133,7 +136,7 @@ class ClassificationView(LearnerHeadView):
         return probability
 
 
-class ClassificationHead(LearnerHead[L, ClassHead[L], Hits]):
+class ClassificationHead(LearnerHead[L, CalibratedClassifier[L], Hits]):
     """A learner of class codes, the labels of the classes, and a prequential score.
 
     Args:
@@ -143,7 +146,7 @@ class ClassificationHead(LearnerHead[L, ClassHead[L], Hits]):
 
     def __init__(self, learner: L, *, log_scores: bool = False) -> None:
         self.learner = learner
-        self._head = ClassHead(learner, learner.voters, log_scores=log_scores)
+        self._head = CalibratedClassifier(learner, learner.voters, log_scores=log_scores)
         self._score = Hits()
 
     @property

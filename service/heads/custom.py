@@ -32,10 +32,10 @@ from wolfstream.service.spec.model import ModelSpec
 from wolfstream.solver.adaptive.gradients import Gradient
 from wolfstream.solver.arrays import Float64Array
 from wolfstream.solver.prepare.named_rows import Rows
+from wolfstream.solver.rows.answers import Answer, Decisions, Values
+from wolfstream.solver.rows.head_rows import Hints
 from wolfstream.solver.rows.matrix import Matrix, SparseRows, n_rows, to_csr
 from wolfstream.solver.rows.sample_weights import Weights, as_numbers
-from wolfstream.solver.stream.value_head import Values
-from wolfstream.solver.stream.votes import Answer, Decisions, Hints
 
 _LONGEST_TEXT = 500
 _LONGEST_NAME = 200

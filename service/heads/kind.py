@@ -63,7 +63,7 @@ class TrainingChoice(NamedTuple):
 
 
 @dataclass(frozen=True)
-class Refitting(Generic[H]):
+class RefitMethod(Generic[H]):
     """How a head is refitted to a window of recent samples.
 
     Attributes:
@@ -156,5 +156,5 @@ class Kind(Generic[H]):
     prepared: bool = False
     passes: Callable[[H, HeadRows, Any, Weights], Passes] | None = None
     pairs: Pairs[H] | None = None
-    refitting: Refitting[H] | None = None
+    refitting: RefitMethod[H] | None = None
     beside: Callable[[Any, Matrix], list[Any]] | None = None

@@ -55,7 +55,7 @@ def learners(spec: ModelSpec, named: HeadName) -> tuple[HeadName, ...]:
 
 
 def fit_window(window: Window, job: str | None, observe: Observe) -> Fit:
-    """Fit a window on any thread; see `Refitting.solve`. Raises what the head's solver raises."""
+    """Fit a window on any thread; see `RefitMethod.solve`. Raises what the head's solver raises."""
     refitting = KINDS[window.head].refitting
     assert refitting is not None
     fit: Fit = refitting.solve(window, job, observe)

@@ -10,21 +10,27 @@ from numpy.typing import NDArray
 from typing_extensions import override
 
 from wolfstream.service.errors import Untrained
-from wolfstream.service.heads.changes import Change
 from wolfstream.service.heads.class_scores import Hits
 from wolfstream.service.heads.online_learner import Batch, DescribedView, OnlineLearner
 from wolfstream.service.heads.protocol import HeadView
 from wolfstream.service.heads.saved_calibration import calibration_arrays, with_calibration
 from wolfstream.service.heads.value_scores import Errors
 from wolfstream.solver.arrays import Float64Array
+from wolfstream.solver.calibration.changes import Change
 from wolfstream.solver.calibration.values import ValueConfidence
-from wolfstream.solver.stream.class_head import ClassHead, ClassHeadView
+from wolfstream.solver.stream.calibrated_classifier import (
+    CalibratedClassifier,
+    CalibratedClassifierView,
+)
+from wolfstream.solver.stream.calibrated_regressor import (
+    CalibratedRegressor,
+    CalibratedRegressorView,
+)
 from wolfstream.solver.stream.reasons import HeadGradient
-from wolfstream.solver.stream.value_head import ValueHead, ValueHeadView
 from wolfstream.solver.stream.votes import NO_INPUTS, HeadAnswer, HeadInputs
 
 L = TypeVar("L", bound=OnlineLearner)
-H = TypeVar("H", bound=ClassHead[Any] | ValueHead[Any])
+H = TypeVar("H", bound=CalibratedClassifier[Any] | CalibratedRegressor[Any])
 S = TypeVar("S", bound=Hits | Errors)
 
 NOT_JUDGED = (
@@ -103,7 +109,7 @@ class LearnerHeadView(JudgedView):
     """The members of a view that follow from the view of its head's learner."""
 
     learner: DescribedView
-    head: ClassHeadView | ValueHeadView
+    head: CalibratedClassifierView | CalibratedRegressorView
     score: Hits | Errors
 
     @property

@@ -24,10 +24,10 @@ from wolfstream.service.spec.model import ModelSpec
 from wolfstream.service.spec.novelty import NoveltySpec
 from wolfstream.solver.kernels.functions import Kernel
 from wolfstream.solver.labels import LabelKey
+from wolfstream.solver.rows.answers import Values
 from wolfstream.solver.rows.matrix import Matrix, n_rows, take_rows
 from wolfstream.solver.rows.sample_weights import Weights
 from wolfstream.solver.stream.novelty_learner import NoveltyLearner
-from wolfstream.solver.stream.value_head import Values
 from wolfstream.solver.stream.votes import NO_INPUTS, HeadAnswer, HeadInputs
 from wolfstream.solver.working_set.ball import OnlineBall, novelty_of
 from wolfstream.solver.working_set.view import WorkingSetView

@@ -19,11 +19,12 @@ from wolfstream.solver.arrays import Float64Array
 from wolfstream.solver.kernels.bandwidth import Learner
 from wolfstream.solver.kernels.functions import Kernel
 from wolfstream.solver.prepare.named_rows import NamedRows, Rows
+from wolfstream.solver.rows.answers import Answer
+from wolfstream.solver.rows.head_rows import Hints
 from wolfstream.solver.rows.matrix import Matrix, SparseRows, n_nonzeros, n_rows
 from wolfstream.solver.rows.sample_weights import Weights
-from wolfstream.solver.stream.class_head import LearnerView
+from wolfstream.solver.stream.calibrated_classifier import LearnerView
 from wolfstream.solver.stream.kernel_learner import Horizon, KernelLearner
-from wolfstream.solver.stream.votes import Answer, Hints
 
 
 class Batch(NamedTuple):

@@ -4,7 +4,7 @@ from wolfstream.service.heads.adaptive import BankView
 from wolfstream.service.heads.classification import ClassificationView
 from wolfstream.service.heads.protocol import HeadView
 from wolfstream.service.heads.regression import RegressionView
-from wolfstream.solver.stream.label_past import PastView
+from wolfstream.solver.adaptive.label_past import PastView
 
 
 def past_of(view: HeadView | None) -> PastView | None:

@@ -15,12 +15,12 @@ from typing import Any, NamedTuple, Protocol, Self
 from numpy.typing import NDArray
 
 from wolfstream.service.errors import Untrained, refuse
-from wolfstream.service.heads.changes import Change
 from wolfstream.service.heads.online_learner import Batch
 from wolfstream.service.samples.labels import Label
 from wolfstream.service.samples.tasks import Targets
 from wolfstream.service.samples.validation import Costs, Samples
 from wolfstream.solver.arrays import Float64Array
+from wolfstream.solver.calibration.changes import Change
 from wolfstream.solver.labels import LabelKey
 from wolfstream.solver.rows.matrix import Matrix
 from wolfstream.solver.rows.sample_weights import Weights
@@ -164,7 +164,7 @@ class HeadView(ABC):
 
     @property
     def changes(self) -> tuple[Change, ...]:
-        """The last changes, i.e. rises of the prequential loss; see `heads.changes`."""
+        """The last changes, i.e. rises of the prequential loss; see `calibration.changes`."""
         return ()
 
     @property

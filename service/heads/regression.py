@@ -26,7 +26,10 @@ from wolfstream.solver.labels import LabelKey
 from wolfstream.solver.rows.head_rows import HeadRows
 from wolfstream.solver.rows.matrix import Matrix, take_rows
 from wolfstream.solver.rows.sample_weights import Weights, weights_of
-from wolfstream.solver.stream.value_head import ValueHead, ValueHeadView
+from wolfstream.solver.stream.calibrated_regressor import (
+    CalibratedRegressor,
+    CalibratedRegressorView,
+)
 from wolfstream.solver.stream.votes import NO_INPUTS, HeadAnswer, HeadInputs
 
 
@@ -34,7 +37,7 @@ from wolfstream.solver.stream.votes import NO_INPUTS, HeadAnswer, HeadInputs
 class RegressionView(LearnerHeadView, ValueView):
     """An immutable view of the head."""
 
-    head: ValueHeadView
+    head: CalibratedRegressorView
     score: Errors
     confidence: ValueConfidence
 
@@ -65,14 +68,14 @@ class RegressionView(LearnerHeadView, ValueView):
         return interval_of(self.head.confidence_of(head_answer), head_answer, confidence)
 
 
-class RegressionHead(LearnerHead[OnlineLearner, ValueHead[OnlineLearner], Errors]):
+class RegressionHead(LearnerHead[OnlineLearner, CalibratedRegressor[OnlineLearner], Errors]):
     """A learner of targets, and a prequential score."""
 
     classes = None
 
     def __init__(self, learner: OnlineLearner) -> None:
         self.learner = learner
-        self._head = ValueHead(learner, learner.voters)
+        self._head = CalibratedRegressor(learner, learner.voters)
         self._score = Errors()
 
     def check(self, samples: Samples, drafted: set[LabelKey], most_classes: int) -> set[LabelKey]:

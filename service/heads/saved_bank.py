@@ -30,11 +30,11 @@ from wolfstream.service.heads.saved_arrays import (
     check_names,
     require,
 )
+from wolfstream.solver.adaptive.label_past import CALIBRATION, PREFIX, LabelPast
 from wolfstream.solver.adaptive.ridge import CHUNK, YOUNG
 from wolfstream.solver.adaptive.skewed_targets import FIRST, FirstSamples
 from wolfstream.solver.adaptive.target_scale import Units
 from wolfstream.solver.prepare.bends import is_bend
-from wolfstream.solver.stream.label_past import CALIBRATION, PREFIX, LabelPast
 
 # Arrays that samples extend -> the axis along which they do.
 _GROWING = {
@@ -82,7 +82,7 @@ def check_bank(saved: SavedHead, blank_of: Callable[[int | None, int, int], Arra
     Args:
         saved: the saved head.
         blank_of: returns the arrays of a new bank of the same spec; see
-            `solver.stream.bank.BankLearner.blank`.
+            `solver.adaptive.bank.BankLearner.blank`.
     """
     plain, arrays, n_classes = saved.plain, saved.arrays, saved.n_classes
     if plain["begun"] is not True:

@@ -32,7 +32,7 @@ class _PlainData(BaseModel):
 
 
 class _Changes(_PlainData):
-    """The plain data of `heads.changes.Changes`."""
+    """The plain data of `calibration.changes.Changes`."""
 
     found: list[tuple[_Code, _Mean, _Mean, _Count]]
     total: _Count

@@ -19,16 +19,16 @@ from wolfstream.service.heads.saved_arrays import (
     check_weights,
     require,
 )
+from wolfstream.solver.adaptive.targets_before import COLUMNS
+from wolfstream.solver.adaptive.tree_experts import MOST_CLASSES, MOST_COLUMNS, TreeExperts
 from wolfstream.solver.prepare.bends import is_bend
 from wolfstream.solver.prepare.words import MOST_CODES
-from wolfstream.solver.stream.targets_before import COLUMNS
-from wolfstream.solver.stream.tree_experts import MOST_CLASSES, MOST_COLUMNS, TreeExperts
-from wolfstream.solver.stream.tree_schedule import MOST_ROUNDS
 from wolfstream.solver.trees.binning import EDGES
 from wolfstream.solver.trees.boosting import Trees, outputs_of
 from wolfstream.solver.trees.code_values import MOST_CODES as MOST_VALUED
 from wolfstream.solver.trees.code_values import MOST_GROUPS, MOST_VALUES, CodeValues
 from wolfstream.solver.trees.growing import LEAVES, NODES
+from wolfstream.solver.trees.schedule import MOST_ROUNDS
 
 PREFIX = "trees_"
 _ROWS, _FOREST = f"{PREFIX}window_", f"{PREFIX}forest_"

@@ -18,7 +18,7 @@ from wolfstream.service.heads.decomposition import basis_to_text, fit_window
 from wolfstream.service.heads.exercises import rows_to_learn
 from wolfstream.service.heads.fit import Fit, Window
 from wolfstream.service.heads.kernel import check_norms, kernel_limit, square_norm_limit
-from wolfstream.service.heads.kind import KERNELS, Kind, Refitting, TrainingChoice
+from wolfstream.service.heads.kind import KERNELS, Kind, RefitMethod, TrainingChoice
 from wolfstream.service.heads.learner_head import ValueView
 from wolfstream.service.heads.online_learner import Batch, cost_of_expansion
 from wolfstream.service.heads.protocol import Answers, Predictions
@@ -32,6 +32,7 @@ from wolfstream.service.spec.semiparametric import DEFAULT_WINDOW, LARGEST_WINDO
 from wolfstream.solver.arrays import Float64Array
 from wolfstream.solver.calibration.values import ValueCalibration, ValueConfidence
 from wolfstream.solver.labels import LabelKey
+from wolfstream.solver.rows.answers import Values
 from wolfstream.solver.rows.matrix import Matrix, SparseRows
 from wolfstream.solver.rows.sample_weights import Weights, as_numbers, weights_of
 from wolfstream.solver.semiparametric.view import (
@@ -41,7 +42,6 @@ from wolfstream.solver.semiparametric.view import (
     view_from_arrays,
 )
 from wolfstream.solver.stream.reasons import HeadGradient
-from wolfstream.solver.stream.value_head import Values
 from wolfstream.solver.stream.votes import NO_INPUTS, HeadAnswer, HeadInputs
 
 _FIRST_ROWS = 64
@@ -386,5 +386,5 @@ KIND = Kind(
     outcome=_outcome,
     summary=_summary,
     learns_all=True,
-    refitting=Refitting(SemiparametricHead.window, fit_window, SemiparametricHead.adopt),
+    refitting=RefitMethod(SemiparametricHead.window, fit_window, SemiparametricHead.adopt),
 )

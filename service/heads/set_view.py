@@ -12,9 +12,9 @@ from wolfstream.service.heads.kernel import check_norms
 from wolfstream.service.heads.online_learner import cost_of_expansion
 from wolfstream.solver.adaptive.gradients import Gradient
 from wolfstream.solver.arrays import Float64Array
+from wolfstream.solver.rows.answers import Answer
 from wolfstream.solver.rows.matrix import Matrix
 from wolfstream.solver.stream.reasons import MemberPulls
-from wolfstream.solver.stream.votes import Answer
 from wolfstream.solver.working_set.summary import Sizes, Summary, summary_of
 from wolfstream.solver.working_set.view import WorkingSetView
 

@@ -11,10 +11,10 @@ from typing import Any, TypeAlias
 
 import numpy as np
 
-from wolfstream.service.heads.changes import Changes
 from wolfstream.service.heads.class_scores import Hits
 from wolfstream.service.heads.recent import RecentColumns
 from wolfstream.solver.arrays import Float64Array
+from wolfstream.solver.calibration.changes import Changes
 
 _RULES = ("", "last_value_", "running_mean_")
 _NAMES = (*(f"{rule}{kind}" for rule in _RULES for kind in ("mae", "rmse")), "r2")

@@ -13,9 +13,9 @@ from wolfstream.service.heads.regression import RegressionView
 from wolfstream.service.heads.set_view import SetView
 from wolfstream.service.model.published import ModelView
 from wolfstream.service.spec.heads import HeadName
+from wolfstream.solver.adaptive.bank import BankLearnerView
 from wolfstream.solver.rows.head_rows import HeadRows
 from wolfstream.solver.rows.matrix import SparseRows
-from wolfstream.solver.stream.bank import BankLearnerView
 from wolfstream.solver.stream.chain import Chain, chain_of, is_compiled
 from wolfstream.solver.stream.paper_learners import SetLearnerView
 

@@ -234,7 +234,7 @@ class Comparison(NamedTuple):
         return list(self)
 
 
-class Following(NamedTuple):
+class ChallengerStanding(NamedTuple):
     """How a challenger compares with its champion; replaced as a whole.
 
     Attributes:
@@ -247,7 +247,7 @@ class Following(NamedTuple):
     passed_over: int = 0
     reason: str | None = None
 
-    def passing_over(self, samples: int, reason: str) -> "Following":
+    def passing_over(self, samples: int, reason: str) -> "ChallengerStanding":
         """Return the state after more samples that the challenger's spec refuses."""
         return self._replace(passed_over=self.passed_over + samples, reason=reason)
 
@@ -260,8 +260,10 @@ class Following(NamedTuple):
         }
 
 
-def restored_following(plain: dict[str, Any] | None) -> Following:
-    """Invert `Following.plain`; return a new state for None, of a model that did not follow."""
+def restored_following(plain: dict[str, Any] | None) -> ChallengerStanding:
+    """Invert `ChallengerStanding.plain`; return a new one for None."""
     if plain is None:
-        return Following()
-    return Following(Comparison(*plain["comparison"]), plain["passed_over"], plain["reason"])
+        return ChallengerStanding()
+    return ChallengerStanding(
+        Comparison(*plain["comparison"]), plain["passed_over"], plain["reason"]
+    )

@@ -13,10 +13,10 @@ from numpy.typing import NDArray
 
 from wolfstream.service.heads import kinds
 from wolfstream.service.heads.fit import Fit, Window
-from wolfstream.service.heads.kind import Refitting
+from wolfstream.service.heads.kind import RefitMethod
 from wolfstream.service.heads.protocol import Answers, Head, concatenate_answers
 from wolfstream.service.model.comparison import (
-    Following,
+    ChallengerStanding,
     RecentLosses,
     restored_following,
     restored_losses,
@@ -211,7 +211,7 @@ class Learner:
             epoch: that begins.
         """
         self.model.take_spec(source.model.spec)
-        self._take_heads(source)
+        self.take_heads(source)
         self.pending = source.pending
         self.show_pending()
         self._restored_at = rolled_back["at"]
@@ -221,7 +221,7 @@ class Learner:
         if self.losses is not None:
             self.losses.begin_epoch(self.sequence, epoch)
         self._followed = None
-        self.model.following = Following()
+        self.model.following = ChallengerStanding()
         self.model.broken, self.failed_live = "", False
         self.model.log_faults = []
 
@@ -234,11 +234,8 @@ class Learner:
             return False
         return self.pending.count_on(before.pending.received)
 
-    def stand_for(self, other: "Learner") -> None:
-        """Take the heads and rows of another learner, whose place it takes in a promotion."""
-        self._take_heads(other)
-
-    def _take_heads(self, source: "Learner") -> None:
+    def take_heads(self, source: "Learner") -> None:
+        """Take the heads and rows of another learner, as in a promotion."""
         self._heads, self.rows, self.steady_until = source._heads, source.rows, 0
         self._heads.forget_views()
 
@@ -288,7 +285,7 @@ class Learner:
         """Continue as the learner that was restored from a checkpoint, live or in replay."""
         self.unsaved_seconds = 0.0
         if checkpoint.restored is not None:
-            self._take_heads(checkpoint.restored)
+            self.take_heads(checkpoint.restored)
             self._restored_at = self.sequence
 
     def restore(self, plain: Mapping[str, Any], arrays: Mapping[str, NDArray[Any]]) -> None:
@@ -318,7 +315,7 @@ class Learner:
         self._heads.restore(plain["heads"], arrays)
 
 
-def _refitting(head: HeadName) -> Refitting[Any]:
+def _refitting(head: HeadName) -> RefitMethod[Any]:
     refitting = kinds.KINDS[head].refitting
     assert refitting is not None
     return refitting

@@ -10,7 +10,7 @@ from wolfstream.service.heads.kinds import KINDS, head_of_call
 from wolfstream.service.heads.protocol import HeadView
 from wolfstream.service.model.chains import PublishedChain
 from wolfstream.service.model.columns import described_columns
-from wolfstream.service.model.comparison import Following
+from wolfstream.service.model.comparison import ChallengerStanding
 from wolfstream.service.model.label_warnings import label_warnings
 from wolfstream.service.model.last_row import LastRow
 from wolfstream.service.model.learning_time import LearningTime
@@ -68,7 +68,7 @@ class Model:
         self.counts = {head: SampleCounts() for head in HEADS}
         self.learning_time = LearningTime()
         self.champion: Model | None = None
-        self.following = Following()
+        self.following = ChallengerStanding()
         self.head_of = {call: head_of_call(spec, call) for call in LEARNING_CALLS}
         self.broken = ""
         self.log_faults: list[str] = []

@@ -8,9 +8,9 @@ from typing_extensions import override
 
 from wolfstream.service.heads.past import past_of
 from wolfstream.service.heads.protocol import HeadView
+from wolfstream.solver.adaptive.label_past import PastView
 from wolfstream.solver.rows.head_rows import HeadRows
 from wolfstream.solver.stream.label_order import LabelOrder
-from wolfstream.solver.stream.label_past import PastView
 
 
 class PredictedOrder(LabelOrder):

@@ -6,5 +6,5 @@ changed (`points`, `side_file`). Changes of a head's loss become alerts (`alerts
 posts. Only published views are read, so learning never waits.
 
 It may import `service.engine`, `service.storage`, `service.model`, `service.samples`.
-It is imported by `service.web`, `service.web.routes`.
+It is imported by `service.server`, `service.web.routes`.
 """

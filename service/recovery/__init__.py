@@ -4,8 +4,8 @@
 rest of the log; `model_files` and `uploads` read states from elsewhere. `directory_models`,
 `salvage` and `verification` work on a data directory without a server.
 
-It may import `service.native`, `service.storage`, `service.model`, `service.heads`,
+It may import `service.compilation`, `service.storage`, `service.model`, `service.heads`,
 `service.samples`, `service.spec`, `solver.prepare`, `solver.rows`.
-It is imported by `service.cli`, `service.notebook`, `service.web`, `service.web.routes`,
+It is imported by `service.cli`, `service.conversion`, `service.server`, `service.web.routes`,
 `service.engine`.
 """

@@ -9,14 +9,12 @@ from contextlib import ExitStack, closing, contextmanager
 from pathlib import Path
 from typing import NamedTuple
 
+from wolfstream.service.compilation.process import Threads
 from wolfstream.service.errors import WolfstreamError
-from wolfstream.service.model.learner import Learner
 from wolfstream.service.model.live import Model
-from wolfstream.service.native.process import Threads
 from wolfstream.service.recovery.model_files import LoadedModel, add_model
-from wolfstream.service.recovery.model_recovery import check_reached, restore_newest
+from wolfstream.service.recovery.model_recovery import check_reached, new_learner, restore_newest
 from wolfstream.service.recovery.replay import replay
-from wolfstream.service.spec.stored import read_stored_spec
 from wolfstream.service.storage.data_directory import (
     DirectoryInUse,
     check_exists,
@@ -26,6 +24,7 @@ from wolfstream.service.storage.data_directory import (
 )
 from wolfstream.service.storage.entries import CatalogueEntry
 from wolfstream.service.storage.interfaces import Snapshots, Storage
+from wolfstream.service.storage.log import rolled_back_at
 from wolfstream.service.storage.snapshot_format import DamagedSnapshot, State
 
 
@@ -76,7 +75,7 @@ def model_statuses(data: Path) -> list[ModelStatus]:
 def _status(entry: CatalogueEntry, storage: Storage) -> ModelStatus:
     log, replays = storage.journal.reader(entry.number), storage.journal.replays
     snapshots = storage.snapshots.sequences(entry.number)
-    end = max(log.end(), log.rolled_back_at() or 0, *snapshots[:1])
+    end = max(log.end(), rolled_back_at(log) or 0, *snapshots[:1])
     left_out = replays.crashes(entry.number) >= replays.max_crashes
     return ModelStatus(entry.name, end, snapshots, left_out)
 
@@ -88,7 +87,7 @@ def leave_out(data: Path, name: str) -> int:
     """
     with _stopped(data) as storage:
         entry = _entry(data, storage, name)
-        learner = _new_learner(entry)
+        learner = new_learner(entry)
         restore_newest(learner, storage.journal.reader(entry.number), storage.snapshots)
         replays = storage.journal.replays
         replays.leave_out(entry.number, learner.sequence, replays.max_crashes)
@@ -139,7 +138,7 @@ def export_model(
             check_journal_end(data)
         storage = stack.enter_context(closing(open_storage(data, read_only=True)))
         entry = _entry(data, storage, name)
-        learner = _new_learner(entry)
+        learner = new_learner(entry)
         model = learner.model
         ids = {other.number for other in storage.catalogue.models()}
         champion = entry.follows if entry.follows in ids else None
@@ -213,9 +212,3 @@ def _entry(data: Path, storage: Storage, name: str) -> CatalogueEntry:
         return entry
     names = ", ".join(entry.name for entry in storage.catalogue.models()) or "none"
     raise DirectoryModelError(f"{data} has no model {name!r}; it has {names}")
-
-
-def _new_learner(entry: CatalogueEntry) -> Learner:
-    """Return a learner of a model's spec that has learned nothing."""
-    model = Model(entry.number, entry.name, read_stored_spec(entry.spec))
-    return Learner(model, entry.epoch)

@@ -10,15 +10,16 @@ import logging
 from collections.abc import Callable
 from typing import Any, NamedTuple
 
-from wolfstream.service.errors import StartupError, StorageFailed
+from wolfstream.service.errors import Invalid, StartupError, StorageFailed
 from wolfstream.service.model.learner import Learner
 from wolfstream.service.model.live import Model
 from wolfstream.service.recovery.broken import error_text
 from wolfstream.service.recovery.replay import Computing, origin_difference, replay, unshared
 from wolfstream.service.spec.stored import other_numerics, read_stored_spec
-from wolfstream.service.storage.entries import KeyedRequest
-from wolfstream.service.storage.interfaces import Replays, Snapshots, Storage
-from wolfstream.service.storage.log import LogGap, LogReader
+from wolfstream.service.storage.crash_marks import ReplayMarks
+from wolfstream.service.storage.entries import CatalogueEntry, KeyedRequest
+from wolfstream.service.storage.interfaces import Snapshots, Storage
+from wolfstream.service.storage.log import LogGap, LogReader, rolled_back_at
 from wolfstream.service.storage.snapshot_format import DamagedSnapshot, State, UnreadableSnapshot
 from wolfstream.service.storage.term import Term
 
@@ -30,6 +31,18 @@ RESTORING = 2**63
 
 def _never() -> bool:
     return False
+
+
+def new_learner(entry: CatalogueEntry) -> Learner:
+    """Return a learner of a stored model that has learned nothing.
+
+    Raises StartupError if this version, or the settings of this server, do not allow its spec.
+    """
+    try:
+        spec = read_stored_spec(entry.spec)
+        return Learner(Model(entry.number, entry.name, spec), entry.epoch)
+    except Invalid as error:  # such as a learner of others that is not permitted any more
+        raise StartupError(str(error)) from None
 
 
 def recover_model(
@@ -101,6 +114,9 @@ def bring_back(
     Raises LogGap, and StorageFailed if something cannot be read now but may be later.
     """
     model, replays = learner.model, storage.journal.replays
+    if log.incomplete:  # a state before the loss would seem to be what was acknowledged
+        stop_faulty(model, log)
+        return []
     skipped, requests, epoch = SkippedSnapshots([], [], []), list[KeyedRequest](), None
 
     def may_begin(after: int) -> bool:
@@ -142,15 +158,15 @@ def bring_back(
 
 
 def stop_faulty(model: Model, log: LogReader) -> None:
-    """Mark a model broken whose log contains something impossible."""
+    """Mark a model broken whose log contains something impossible, or lacks something."""
     model.log_faults = list(log.faults)
     model.broken = (
-        f"the {log.name} has impossible records: {'; '.join(log.faults)}. The model learns nothing "
-        "until you roll it back to a snapshot or delete it; `wolfstream fleet verify` lists the "
-        "records"
+        f"the {log.name} {'lacks' if log.incomplete else 'has impossible'} records: "
+        f"{'; '.join(log.faults)}. The model learns nothing until you roll it back to a snapshot "
+        "or delete it; `wolfstream fleet verify` lists the records"
     )
     logger.error(
-        "log has impossible records, model stopped: model=%s faults=%s",
+        "log has faults, model stopped: model=%s faults=%s",
         model.name,
         "; ".join(log.faults),
     )
@@ -171,7 +187,7 @@ def _has_room(model: Model, is_scarce: Callable[[], bool]) -> bool:
     return False
 
 
-def _may_begin(learner: Learner, replays: Replays, after: int) -> bool:
+def _may_begin(learner: Learner, replays: ReplayMarks, after: int) -> bool:
     """Return whether to replay after a sequence; mark a model broken if that ended processes."""
     model = learner.model
     ended = replays.begin(model.id, after)
@@ -217,10 +233,10 @@ def restore_newest(
     Returns the snapshots that were passed over. Raises StartupError, StorageFailed.
     """
     model = learner.model
-    rolled_back_at = log.rolled_back_at()
+    rolled_back = rolled_back_at(log)
     skipped = SkippedSnapshots([], [], [])
     for sequence in _sequences(model, snapshots):
-        if rolled_back_at is not None and sequence <= rolled_back_at:
+        if rolled_back is not None and sequence <= rolled_back:
             break
         try:
             with computing(1):
@@ -242,7 +258,7 @@ def restore_newest(
         learner.publish()  # for `engine.serving.RestoredModels`, while the log is replayed
         model.note_snapshot(sequence, snapshots.written(model.id, sequence))
         return skipped
-    if rolled_back_at is not None:
+    if rolled_back is not None:
         with computing(1):
             _restore_rollback(learner, log, snapshots)
         passed_over = {*skipped.damaged, *skipped.unreadable, *skipped.foreign}

@@ -18,6 +18,7 @@ from wolfstream.service.storage.data_directory import (
 )
 from wolfstream.service.storage.entries import new_epoch
 from wolfstream.service.storage.interfaces import Storage
+from wolfstream.service.storage.log import rolled_back_at
 from wolfstream.service.storage.snapshot_files import SnapshotFiles
 from wolfstream.service.storage.snapshot_format import DamagedSnapshot
 
@@ -45,7 +46,7 @@ def begin_epochs(storage: Storage) -> None:
     """
     for model, *_ in storage.catalogue.models():
         log = storage.journal.reader(model)
-        ends = (log.end(), log.rolled_back_at() or 0)
+        ends = (log.end(), rolled_back_at(log) or 0)
         log.begin_term(max(*ends, *storage.snapshots.sequences(model)[:1]), new_epoch())
 
 
@@ -58,19 +59,19 @@ def salvage(data: Path) -> None:
         aside = set_aside(data)
         logger.warning("journal missing, its other files renamed: files=%s", aside)
         with closing(open_storage(data)) as storage:
-            files = SnapshotFiles(aside)
-            for model_id in files.models():
-                _salvage_model(model_id, files, storage)
+            snapshots = SnapshotFiles(aside)
+            for model_id in snapshots.models():
+                _salvage_model(model_id, snapshots, storage)
     except (OSError, StorageFailed) as error:
         raise StartupError(f"the snapshots of {data} cannot be made models: {error}") from None
 
 
-def _salvage_model(model_id: int, files: SnapshotFiles, storage: Storage) -> None:
+def _salvage_model(model_id: int, snapshots: SnapshotFiles, storage: Storage) -> None:
     """Create a model from its newest intact snapshot. Raises StorageFailed, OSError."""
-    for sequence in files.sequences(model_id):
-        source = files.name(model_id, sequence)
+    for sequence in snapshots.sequences(model_id):
+        source = snapshots.name(model_id, sequence)
         try:
-            state = files.load(model_id, sequence)
+            state = snapshots.load(model_id, sequence)
             name = state.plain["model"]
             loaded, _ = add_state(name, state, source, storage)
         except (DamagedSnapshot, ModelFileError) as error:

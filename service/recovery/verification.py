@@ -13,7 +13,7 @@ from wolfstream.service.samples.record import decode_rows, from_prediction_recor
 from wolfstream.service.storage.data_directory import journal_path, n_bytes, open_storage
 from wolfstream.service.storage.entries import Entry
 from wolfstream.service.storage.interfaces import Snapshots, Storage
-from wolfstream.service.storage.log import LogReader
+from wolfstream.service.storage.log import LogReader, rolled_back_at
 from wolfstream.service.storage.snapshot_format import DamagedSnapshot, decode_state
 
 # Called with the number of bytes that were verified since the last call.
@@ -71,7 +71,7 @@ def _verify_model(
         for problem in _verify_snapshot(model, sequence, snapshots, watch):
             damaged.add(sequence)
             yield f"{problem}; {remedy}"
-    at = log.rolled_back_at()
+    at = rolled_back_at(log)
     if at is not None:
         sequences = [sequence for sequence in sequences if sequence > at] + [at]
         try:

@@ -1,8 +1,8 @@
 """The spec of a model: what a client may choose, with a default for everything.
 
 It may import nothing of the other packages.
-It is imported by `service.cli`, `service.notebook`, `service.web.routes`, `service.web.openapi`,
+It is imported by `service.cli`, `service.conversion`, `service.web.routes`, `service.web.openapi`,
 `service.web.formats`, `service.cluster`, `service.training`, `service.engine`, `service.recovery`,
-`service.native`, `service.storage`, `service.model`, `service.heads`, `service.calls`,
+`service.compilation`, `service.storage`, `service.model`, `service.heads`, `service.calls`,
 `service.samples`.
 """

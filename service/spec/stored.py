@@ -2,6 +2,7 @@
 
 from typing import Any
 
+from wolfstream.service.errors import Invalid, StartupError
 from wolfstream.service.spec.model import ModelSpec, read_spec
 
 # Raised whenever models compute other bits from the same samples. A test compares their results
@@ -26,7 +27,14 @@ def other_numerics(stored: Any) -> str:
 
 
 def read_stored_spec(stored: Any) -> ModelSpec:
-    """Return the spec that `to_stored_spec` stored. Raises Invalid."""
+    """Return the spec that `to_stored_spec` stored.
+
+    Raises StartupError if this version of the program, or its settings, do not allow it.
+    """
     if isinstance(stored, dict):
         stored = {name: part for name, part in stored.items() if name != _NUMERICS}
-    return read_spec(stored)
+    try:
+        return read_spec(stored)
+    except Invalid as error:  # no fault of a client
+        details = [entry["detail"] for entry in error.errors]
+        raise StartupError("; ".join(details) or error.detail) from None

@@ -5,7 +5,7 @@ catalogue of models, and snapshots. SQLite and files in the data directory imple
 `service.fleet` implements it on NATS JetStream. Nothing here uses a live model.
 
 It may import `service.spec`.
-It is imported by `service.cli`, `service.notebook`, `service.web`, `service.web.routes`,
+It is imported by `service.cli`, `service.conversion`, `service.server`, `service.web.routes`,
 `service.web.metrics`, `service.cluster`, `service.monitor`, `service.training`, `service.fleet`,
 `service.engine`, `service.recovery`.
 """

@@ -112,7 +112,7 @@ _SLOT = struct.Struct("<QQ8s")
 
 
 class ReplayMarks:
-    """`storage.interfaces.Replays` in a file. For one model, used by one thread at a time.
+    """Marks of running replays, which tell the next process where an earlier one crashed.
 
     A block that needs more memory than the machine has would crash the process at each start. The
     file has 24 bytes for each model's number: the sequence after which its block begins, the number
@@ -120,7 +120,7 @@ class ReplayMarks:
 
     Marks from before the last boot do not count, because a loss of power may bring back marks of
     replays that had ended. If the file cannot be written, as on a full disk, models are replayed
-    anyway.
+    anyway. For one model, the marks are used by one thread at a time.
     """
 
     def __init__(self, path: Path, read_only: bool = False, max_crashes: int = 2) -> None:
@@ -129,7 +129,7 @@ class ReplayMarks:
         Args:
             path: the path of the file, which is created if it is missing.
             read_only: read the file if there is one, and write nothing.
-            max_crashes: see `Replays`.
+            max_crashes: after this many crashes at one sequence, the model is left out.
 
         Raises StartupError.
         """

@@ -16,6 +16,7 @@ from datetime import datetime
 from typing import Any, NamedTuple, Protocol
 
 from wolfstream.service.errors import NotLeader, StorageFailed
+from wolfstream.service.storage.crash_marks import ReplayMarks
 from wolfstream.service.storage.entries import CatalogueEntry, Rollback
 from wolfstream.service.storage.snapshot_format import State
 from wolfstream.service.storage.term import Part, Term, UnownedLog
@@ -87,41 +88,6 @@ class LogDeleted(NotLeader):
     """A log ends with the deletion of its model, which may be incomplete."""
 
 
-class Replays(Protocol):
-    """Marks of running replays, which tell the next process where an earlier one crashed.
-
-    Without them, a block that needs more memory than the machine has would crash every process
-    that replays it, and the server would never start.
-
-    Attributes:
-        max_crashes: after this many crashes at one sequence, the model is left out.
-    """
-
-    max_crashes: int
-
-    def begin(self, model: int, after: int) -> int:
-        """Mark that a model's block after a sequence is replayed next.
-
-        Returns the number of processes that crashed while replaying it. Raises NotReady like
-        `check`.
-        """
-
-    def leave_out(self, model: int, after: int, crashes: int) -> None:
-        """Mark a model as if `crashes` processes had crashed while replaying its block."""
-
-    def crashes(self, model: int) -> int:
-        """Return the number of processes that crashed at the marked block of a model."""
-
-    def end(self, model: int) -> None:
-        """Mark that a model was replayed to the end of its log."""
-
-    def check(self) -> None:
-        """Raise NotReady if the process is stopping: no further block is replayed."""
-
-    def stop(self) -> None:
-        """Mark that the process stops normally, so no replay crashed it. Any thread may call it."""
-
-
 class Journal(Protocol):
     """The durable, ordered record of what every model was asked to learn.
 
@@ -167,7 +133,7 @@ class Journal(Protocol):
         """
 
     @property
-    def replays(self) -> Replays:
+    def replays(self) -> ReplayMarks:
         """Marks of replays on this machine."""
 
     def damage(self) -> list[str]:

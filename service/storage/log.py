@@ -19,6 +19,18 @@ class LogGap(StartupError):
     """
 
 
+class DamagedRecord(LogGap):
+    """A record is not what was written.
+
+    Attributes:
+        message: the sequence of its message.
+    """
+
+    def __init__(self, detail: str, message: int) -> None:
+        super().__init__(detail)
+        self.message = message
+
+
 class LogReader(Protocol):
     """One model's log, up to what was read. Used by one thread at a time.
 
@@ -29,6 +41,7 @@ class LogReader(Protocol):
         model: the number of the model.
         name: how messages refer to the log.
         faults: contradictions in the log, one sentence each; empty for a sound log.
+        incomplete: whether records are lost that no later rollback replaces, which is a fault.
         deleted: whether the log ends with the deletion of its model, which may be incomplete.
         n_rollbacks: the number of rollbacks read; 0 for a log that only this process writes. It
             never decreases. A standby starts over when it grows, even if newer snapshots have
@@ -41,6 +54,10 @@ class LogReader(Protocol):
     @property
     def faults(self) -> list[str]:
         """Contradictions in the log, one sentence each."""
+
+    @property
+    def incomplete(self) -> bool:
+        """Whether records are lost that no later rollback replaces."""
 
     @property
     def deleted(self) -> bool:
@@ -79,9 +96,6 @@ class LogReader(Protocol):
         before the sequence, or the model's first.
         """
 
-    def rolled_back_at(self) -> int | None:
-        """Return the sequence of the last rollback; None if later snapshots replaced it."""
-
     def rollbacks(self) -> list[Rollback]:
         """Return the rollbacks that later snapshots have not replaced, newest first."""
 
@@ -99,3 +113,9 @@ class LogReader(Protocol):
 
     def unanswered(self, after: int) -> list[KeyedRequest]:
         """Return the keyed requests after a sequence whose responses were not stored."""
+
+
+def rolled_back_at(log: LogReader) -> int | None:
+    """Return the sequence of a log's last rollback; None if later snapshots replaced it."""
+    rollbacks = log.rollbacks()
+    return rollbacks[0].description["at"] if rollbacks else None

@@ -31,7 +31,7 @@ from wolfstream.service.storage.sqlite_rows import LATER, OF_SERVER, WITH_SAMPLE
 _OF_MODEL = "FROM log WHERE model = ?"
 
 
-class Cut(NamedTuple):
+class CutPoint(NamedTuple):
     """Where a model ends after a cut."""
 
     end: int  # the model's sequence
@@ -39,7 +39,7 @@ class Cut(NamedTuple):
     events: bool  # whether predictions, fits, rollbacks or epochs at the end itself were deleted
 
 
-def cut_at_sequence(file: SqliteFile, model: int, sequence: int) -> Cut:
+def cut_at_sequence(file: SqliteFile, model: int, sequence: int) -> CutPoint:
     """Delete what a model learned after a sequence. Raises StorageFailed."""
     end = max((end for end in _ends(file, model) if end <= sequence), default=None)
     if end is None:
@@ -48,7 +48,7 @@ def cut_at_sequence(file: SqliteFile, model: int, sequence: int) -> Cut:
         end = sequence if begin is None or begin > sequence else begin
     with file.transaction():
         file.run(f"DELETE {_OF_MODEL} AND sequence > ?", (model, end))
-    return Cut(int(end), True, False)
+    return CutPoint(int(end), True, False)
 
 
 def _ends(file: SqliteFile, model: int) -> Iterator[int]:
@@ -91,7 +91,7 @@ def _created(file: SqliteFile, model: int) -> int:
     return int(file.db.execute(created, (OF_SERVER, model)).fetchone()[0])
 
 
-def cut_at_time(file: SqliteFile, model: int, time: int) -> Cut | None:
+def cut_at_time(file: SqliteFile, model: int, time: int) -> CutPoint | None:
     """Delete what happened to a model after a time; the whole model if it was created later.
 
     If the clock was ever set back, everything from the first entry with a later time is deleted.
@@ -121,7 +121,7 @@ def cut_at_time(file: SqliteFile, model: int, time: int) -> Cut | None:
         file.run(f"DELETE {events}", at_end)
     dated = f"SELECT count(*) {_OF_MODEL} AND kind IN ('samples', 'labels', 'rollback')"
     (n_dated,) = file.db.execute(dated, (model,)).fetchone()
-    return Cut(end, n_dated > 0, n_events > 0)
+    return CutPoint(end, n_dated > 0, n_events > 0)
 
 
 class RestorePoint(NamedTuple):
@@ -207,7 +207,7 @@ def _cut(data: Path, to: RestorePoint) -> dict[str, int]:
         if to.time is None and to.model not in models:
             raise BackupError(f"the backup has no model {to.model!r}; it has {', '.join(models)}")
         for name, number in models.items():
-            cut: Cut | None
+            cut: CutPoint | None
             if number in challengers:
                 continue
             if to.time is not None:
@@ -242,7 +242,9 @@ def _cut_challenger(
             path.unlink()
 
 
-def _delete_later_snapshots(data: Path, number: int, cut: Cut | None, time: int | None) -> None:
+def _delete_later_snapshots(
+    data: Path, number: int, cut: CutPoint | None, time: int | None
+) -> None:
     """Delete a model's snapshots from after the cut; all of them if `cut` is None."""
     snapshots = SnapshotFiles(snapshots_path(data))
     for sequence in snapshots.sequences(number):

@@ -48,10 +48,11 @@ class SqliteLog:
         model: the number of the model.
         name: how messages refer to the log.
         faults: empty, because the primary key allows one row per place.
+        incomplete: False, because what is missing is noticed where the rest is learned.
         deleted: False, because a deleted model has no rows.
     """
 
-    deleted = False
+    incomplete = deleted = False
 
     def __init__(self, file: SqliteFile, high_water: HighWater, model: int) -> None:
         """Read a model's rows in a database.
@@ -155,11 +156,6 @@ class SqliteLog:
                 (self.model, sequence),
             )
             return None if row is None else str(json.loads(unsealed(row).record)["epoch"])
-
-    def rolled_back_at(self) -> int | None:
-        """Return the sequence of the last rollback; None if later snapshots replaced it."""
-        rollbacks = self.rollbacks()
-        return rollbacks[0].description["at"] if rollbacks else None
 
     def rollbacks(self) -> list[Rollback]:
         """Return the rollbacks that later snapshots have not replaced, newest first."""

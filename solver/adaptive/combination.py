@@ -113,7 +113,7 @@ class RowWork(NamedTuple):
     speaks: NDArray[np.bool_]  # (E + S,) whether it is awake
 
 
-class Learning(NamedTuple):
+class CombinationWork(NamedTuple):
     """What `_combine` reads and writes."""
 
     combination: Combination
@@ -162,7 +162,7 @@ class Combiner:
             self._targets, self._row_work = targets, _row_work(combination, targets)
         words = self._holder.words(
             (combination, self._row_work),
-            lambda: Learning(combination, self._row_work, self._least),
+            lambda: CombinationWork(combination, self._row_work, self._least),
         )
         _combine(words, scores, awake, y, known, weight, probability, losses)
         return probability, losses
@@ -193,11 +193,11 @@ def _row_work(c: Combination, targets: int) -> RowWork:
 # Most of numba carries no types.
 _typeof: Any = numba.typeof
 _EXAMPLE = new_combination(np.ones(2), [1.0])
-_LEARNING = _typeof(Learning(_EXAMPLE, _row_work(_EXAMPLE, 1), np.ones(2)))
+_LEARNING = _typeof(CombinationWork(_EXAMPLE, _row_work(_EXAMPLE, 1), np.ones(2)))
 
 
 @compiled
-def _hold(words: Words, learning: Learning) -> None:
+def _hold(words: Words, learning: CombinationWork) -> None:
     hold(words, learning)
 
 

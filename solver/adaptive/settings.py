@@ -11,6 +11,8 @@ from typing import Literal, NamedTuple
 from wolfstream.solver.adaptive.features import Span
 
 Loss = Literal["square", "hinge", "logistic", "huber"]
+# Whether the labels before a row help to predict it; "auto": if they are known.
+Temporal = Literal["auto"] | bool
 FOREVER = float("inf")
 
 

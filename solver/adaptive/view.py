@@ -13,6 +13,9 @@ from wolfstream.solver.arrays import Float64Array
 from wolfstream.solver.compiled import compiled, smaller
 from wolfstream.solver.rows.matrix import Matrix, SparseRows
 
+# The scores of two classes are -f/2 and f/2 of the decision f.
+HALVES = np.array([-0.5, 0.5])
+
 
 class ClassAnswers(NamedTuple):
     """Predictions for n rows."""
@@ -31,6 +34,12 @@ class ClassAnswers(NamedTuple):
         logs[self.probability == 0.0] = np.nan
         decision = logs[:, 1] - logs[:, 0] if logs.shape[1] == 2 else logs
         return np.where(known if decision.ndim == 1 else known[:, None], decision, np.nan)
+
+    @property
+    def scores(self) -> Float64Array:
+        """The decisions as (n, K) scores: -f/2 and f/2 of two classes."""
+        decision = self.decision
+        return decision[:, None] * HALVES if decision.ndim == 1 else decision
 
 
 def joined(parts: Sequence[ClassAnswers], classes: int) -> ClassAnswers:

@@ -1,4 +1,4 @@
-"""The iterates of one-versus-rest machines and their averages, in a form with cheap steps.
+"""The iterates of one-versus-rest linear functions and their averages, in a form with cheap steps.
 
 An iterate is stored as gamma = a v. Shrinking and projecting change only a, so that a step without
 a subgradient costs one product V v. The sum of eta gamma over a window is A v + u with A = sum of
@@ -18,8 +18,8 @@ _VECTORS = ("direction", "rest", "before")
 _ALL = slice(None)
 
 
-class Machines(NamedTuple):
-    """The iterates of C machines on D features, and sums over two windows of them.
+class Iterates(NamedTuple):
+    """The iterates of C linear functions on D features, and sums over two windows of them.
 
     ASSET*, which does not average, has no rows in `rest` and `before`.
     """
@@ -48,15 +48,15 @@ class Machines(NamedTuple):
     weight: Float64Array
 
 
-def no_machines(count: int, dimension: int, averages: bool) -> Machines:
-    """Return machines whose iterates are zero.
+def no_iterates(count: int, dimension: int, averages: bool) -> Iterates:
+    """Return iterates at zero.
 
     count: C.
     dimension: D.
     averages: whether iterates are averaged.
     """
     vectors, sums = (count, dimension), (count if averages else 0, dimension)
-    return Machines(
+    return Iterates(
         direction=np.zeros(vectors),
         scale=np.ones(count),
         square_norm=np.zeros(count),
@@ -72,68 +72,68 @@ def no_machines(count: int, dimension: int, averages: bool) -> Machines:
     )
 
 
-def widened_machines(machines: Machines, dimension: int) -> Machines:
-    """Return the machines with zero columns appended up to a dimension."""
-    have = machines.direction.shape[1]
+def widened_iterates(iterates: Iterates, dimension: int) -> Iterates:
+    """Return the iterates with zero columns appended up to a dimension."""
+    have = iterates.direction.shape[1]
     if dimension <= have:
-        return machines
+        return iterates
     wider = [
         np.pad(array, ((0, 0), (0, dimension - have))) if name in _VECTORS else array
-        for name, array in machines._asdict().items()
+        for name, array in iterates._asdict().items()
     ]
-    return Machines(*wider)
+    return Iterates(*wider)
 
 
-def with_new_class(machines: Machines) -> Machines:
-    """Return the machines with one more class.
+def with_new_class(iterates: Iterates) -> Iterates:
+    """Return the iterates with one more class.
 
-    The last machine, of a class not met yet, becomes that of the new class; a copy of it is last.
+    The last iterate, of a class not met yet, becomes that of the new class; a copy of it is last.
     """
-    fields = [np.concatenate([field, field[-1:]]) for field in machines[:-1]]
-    return Machines(*[*fields, machines.weight])
+    fields = [np.concatenate([field, field[-1:]]) for field in iterates[:-1]]
+    return Iterates(*[*fields, iterates.weight])
 
 
-def in_class_order(machines: Machines, order: NDArray[np.int64]) -> Machines:
-    """Return the machines in another order of classes, with machines for classes not met.
+def in_class_order(iterates: Iterates, order: NDArray[np.int64]) -> Iterates:
+    """Return the iterates in another order of classes, with iterates for classes not met.
 
-    order: (classes + 1,) the new number of each machine; the last is that of a class not met.
+    order: (classes + 1,) the new number of each iterate; the last is that of a class not met.
     """
-    while len(machines.b) < len(order):
-        machines = with_new_class(machines)
-    fields = [np.empty_like(field) for field in machines[:-1]]
-    for into, field in zip(fields, machines[:-1], strict=True):
+    while len(iterates.b) < len(order):
+        iterates = with_new_class(iterates)
+    fields = [np.empty_like(field) for field in iterates[:-1]]
+    for into, field in zip(fields, iterates[:-1], strict=True):
         if len(field):
             into[order] = field
-    return Machines(*[*fields, machines.weight])
+    return Iterates(*[*fields, iterates.weight])
 
 
-def select_columns(machines: Machines, columns: NDArray[np.int64]) -> Machines:
-    """Return the machines on some columns, for rows that are zero in the others.
+def select_columns(iterates: Iterates, columns: NDArray[np.int64]) -> Iterates:
+    """Return the iterates on some columns, for rows that are zero in the others.
 
     The other arrays are shared.
     """
-    direction = np.ascontiguousarray(machines.direction[:, columns])
-    return machines._replace(
-        direction=direction, rest=np.ascontiguousarray(machines.rest[:, columns])
+    direction = np.ascontiguousarray(iterates.direction[:, columns])
+    return iterates._replace(
+        direction=direction, rest=np.ascontiguousarray(iterates.rest[:, columns])
     )
 
 
-def put_columns(machines: Machines, columns: NDArray[np.int64], selected: Machines) -> None:
+def put_columns(iterates: Iterates, columns: NDArray[np.int64], selected: Iterates) -> None:
     """Write back the columns that `select_columns` copied and `walk` changed."""
-    for c in np.flatnonzero((machines.factor != 1.0) | (machines.moved != 0.0)):
-        if len(machines.rest):
-            machines.rest[c] += machines.moved[c] * machines.direction[c]
-        machines.direction[c] *= machines.factor[c]
-    machines.direction[:, columns] = selected.direction
-    machines.rest[:, columns] = selected.rest
+    for c in np.flatnonzero((iterates.factor != 1.0) | (iterates.moved != 0.0)):
+        if len(iterates.rest):
+            iterates.rest[c] += iterates.moved[c] * iterates.direction[c]
+        iterates.direction[c] *= iterates.factor[c]
+    iterates.direction[:, columns] = selected.direction
+    iterates.rest[:, columns] = selected.rest
 
 
-def averaged(machines: Machines, part: slice = _ALL) -> tuple[Float64Array, Float64Array]:
-    """Return the averages of gamma and b, (machines, D) and (machines,); ASSET*'s last iterates.
+def averaged(iterates: Iterates, part: slice = _ALL) -> tuple[Float64Array, Float64Array]:
+    """Return the averages of gamma and b, (iterates, D) and (iterates,); ASSET*'s last iterates.
 
-    part: which machines.
+    part: which iterates.
     """
-    m = machines
+    m = iterates
     if not len(m.rest):
         return m.scale[part, None] * m.direction[part], m.b[part].copy()
     total = float(m.weight.sum()) or 1.0
@@ -141,15 +141,15 @@ def averaged(machines: Machines, part: slice = _ALL) -> tuple[Float64Array, Floa
     return gamma, (m.b_sum[part] + m.b_before[part]) / total
 
 
-def window_sums(machines: Machines) -> Float64Array:
+def window_sums(iterates: Iterates) -> Float64Array:
     """Return the sum of eta gamma over both windows, (C, D); without rows for ASSET*."""
-    m = machines
+    m = iterates
     return m.scale_sum[:, None] * m.direction + m.rest if len(m.rest) else m.rest
 
 
-def next_window(machines: Machines) -> None:
+def next_window(iterates: Iterates) -> None:
     """Begin an empty window; the present one becomes the one before."""
-    m = machines
+    m = iterates
     m.before[:] = m.scale_sum[:, None] * m.direction + (m.rest - m.before)
     m.rest[:] = m.before
     m.b_before[:] = m.b_sum
@@ -158,15 +158,15 @@ def next_window(machines: Machines) -> None:
     m.weight[:] = 0.0, m.weight[0]
 
 
-def refresh(machines: Machines) -> None:
+def refresh(iterates: Iterates) -> None:
     """Compute ||gamma||^2 from gamma, without the rounding of its updates."""
-    v = machines.direction
-    machines.square_norm[:] = np.square(machines.scale) * np.einsum("ck,ck->c", v, v)
+    v = iterates.direction
+    iterates.square_norm[:] = np.square(iterates.scale) * np.einsum("ck,ck->c", v, v)
 
 
-def mirror(machines: Machines) -> None:
-    """Set the machine of the first of two classes, the mirror image of the second's."""
-    m = machines
+def mirror(iterates: Iterates) -> None:
+    """Set the iterate of the first of two classes, the mirror image of the second's."""
+    m = iterates
     for negated in (m.direction, m.b, m.rest, m.before, m.b_sum, m.b_before):
         negated[:1] = -negated[1:2]
     for same in (m.scale, m.square_norm, m.scale_sum, m.moved, m.factor):

@@ -5,11 +5,11 @@
     classification  max(1 - y (V gamma + b), 0)
     regression      max(|y - (V gamma + b)| - epsilon, 0)
 
-Many classes are learned one-versus-rest with a common step length: machine c has y = +1 for class
-c. One more machine has y = -1 for every sample, like that of a class that has not appeared yet; a
-class that appears late starts with a copy of it. So every class has the machine that it would have
+Many classes are learned one-versus-rest with a common step length: function c has y = +1 for class
+c. One more function has y = -1 for every sample, like that of a class that has not appeared yet; a
+class that appears late starts with a copy of it. So every class has the function that it would have
 if all classes had been known from the first sample on. A weight multiplies a sample's loss in all
-machines. Targets of regression are scaled (`rows.targets`).
+iterates. Targets of regression are scaled (`rows.targets`).
 """
 
 from collections.abc import Mapping, Sequence
@@ -19,14 +19,15 @@ import numpy as np
 from numpy.typing import NDArray
 
 from wolfstream.solver.arrays import Float64Array
-from wolfstream.solver.asset.course import Course
-from wolfstream.solver.asset.courses import Courses
 from wolfstream.solver.asset.features import FeatureKind, FeatureMap, expansion
 from wolfstream.solver.asset.growing_features import GrowingFeatures
 from wolfstream.solver.asset.nystrom import EIGENVALUE_CUT
+from wolfstream.solver.asset.run import Run
+from wolfstream.solver.asset.runs import Runs
 from wolfstream.solver.asset.step_rules import Algorithm, Horizon, StepParameters, step_rules
-from wolfstream.solver.asset.view import AssetView, Task
+from wolfstream.solver.asset.view import AssetView
 from wolfstream.solver.kernels.functions import Kernel
+from wolfstream.solver.labels import Task
 from wolfstream.solver.rows.first_samples import FirstSamples
 from wolfstream.solver.rows.matrix import Matrix, take_rows
 from wolfstream.solver.rows.sample_weights import Weights, as_numbers, weights_of
@@ -130,7 +131,7 @@ class Asset:
         self.kernel = kernel
         self._rows = GrowingFeatures(features, kernel, dimension, seed)
         steps = StepParameters(task, algorithm, lam, epsilon, average, average_from, horizon)
-        self.courses = Courses(step_rules(steps))
+        self.runs = Runs(step_rules(steps))
         self.parameters: dict[str, Any] = {
             "kernel": kernel,
             "features": features,
@@ -153,7 +154,7 @@ class Asset:
     def _forget(self) -> None:
         """Return to step 0; the map and the scale of the targets are kept."""
         count = 1 if self.regression else self.n_classes + 1
-        self.courses.begin(count, self._rows.width)
+        self.runs.begin(count, self._rows.width)
 
     @property
     def features(self) -> FeatureMap | None:
@@ -166,14 +167,14 @@ class Asset:
         return bool(self.parameters["task"] == "regression")
 
     @property
-    def course(self) -> Course:
-        """The course with the given horizon; with "auto" the one with the largest weight."""
-        return self.courses.best
+    def run(self) -> Run:
+        """The run with the given horizon; with "auto" the one with the largest weight."""
+        return self.runs.best
 
     @property
     def steps(self) -> int:
         """j, the number of samples learned."""
-        return self.course.steps
+        return self.run.steps
 
     @property
     def frozen(self) -> bool:
@@ -183,7 +184,7 @@ class Asset:
     @property
     def nbytes(self) -> int:
         """The bytes of all arrays that the learner holds."""
-        return self.courses.nbytes + self._first.nbytes + self._rows.nbytes
+        return self.runs.nbytes + self._first.nbytes + self._rows.nbytes
 
     def begin(self, X: Matrix, y: NDArray[Any], cut: float = EIGENVALUE_CUT) -> None:
         """Make the map and the targets' scale from these samples, and forget everything learned.
@@ -252,7 +253,7 @@ class Asset:
     def widen(self, X: Matrix) -> None:
         """Append columns for new features of sparse rows."""
         self._rows.widen(X)
-        self.courses.widen(self._rows.width)
+        self.runs.widen(self._rows.width)
 
     def features_of(self, X: Matrix) -> tuple[Float64Array, NDArray[np.int64] | None]:
         """Return the features of rows and their columns, the arguments of `step`."""
@@ -277,26 +278,26 @@ class Asset:
             centre, unit = self.scale
             target = (y - centre) / unit
             weights = as_numbers(weight, len(y))
-            return centre + unit * self.courses.step(V, columns, target, weights, 1)
+            return centre + unit * self.runs.step(V, columns, target, weights, 1)
         self.meet_classes(int(y.max()) + 1)
         weights = as_numbers(weight, len(y))
         if self.class_weight:
             class_weights = np.ones(max(self.n_classes, len(self.class_weight)))
             class_weights[: len(self.class_weight)] = self.class_weight
             weights = weights * class_weights[y]
-        return self.courses.step(V, columns, y.astype(np.float64), weights, self.n_classes)
+        return self.runs.step(V, columns, y.astype(np.float64), weights, self.n_classes)
 
     def meet_classes(self, count: int) -> None:
-        """Add machines for classes 0 to count - 1, before their first samples."""
+        """Add iterates for classes 0 to count - 1, before their first samples."""
         for _ in range(self.n_classes, count):
-            self.courses.meet_class()
+            self.runs.meet_class()
             self.n_classes += 1
 
     def view(self) -> AssetView:
         """Return an immutable view for predictions. Raises RuntimeError before any sample."""
         if self.features is None:
             raise RuntimeError("no sample has been absorbed yet")
-        gamma, b = self.courses.averaged()
+        gamma, b = self.runs.averaged()
         model = self.features, gamma, b, expansion(self.features, gamma), self.n_classes
         return AssetView(self.parameters["task"], *model, *self.scale)
 
@@ -306,12 +307,12 @@ class Asset:
             "counts": np.array([self.n_classes], np.int64),
             "target_scale": np.array(self.scale),
         }
-        return self.courses.state() | arrays | self._rows.arrays() | self._first.state("")
+        return self.runs.state() | arrays | self._rows.arrays() | self._first.state("")
 
     def restore(self, state: Mapping[str, NDArray[Any]]) -> None:
         """Continue from the state of a learner with the same parameters."""
         self.n_classes = int(state["counts"][0])
         self.scale = TargetScale(*(float(value) for value in state["target_scale"]))
-        self.courses.restore(state)
+        self.runs.restore(state)
         self._rows.restore(state)
         self._first.restore("", state)

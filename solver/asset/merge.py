@@ -9,10 +9,10 @@ from numpy.typing import NDArray
 from wolfstream.solver.arrays import Float64Array
 from wolfstream.solver.asset.features import dimension_of, map_arrays
 from wolfstream.solver.asset.iterates import (
-    Machines,
+    Iterates,
     in_class_order,
     refresh,
-    widened_machines,
+    widened_iterates,
     window_sums,
 )
 from wolfstream.solver.asset.learner import Asset
@@ -49,16 +49,16 @@ def merge(
     if class_codes is not None:
         merged.meet_classes(1 + max(int(codes.max(initial=-1)) for codes in class_codes))
     steps = np.array([float(other.steps) for other in learners])
-    for number, course in enumerate(merged.courses.each):
-        others = [other.courses.each[number] for other in learners]
-        machines = [widened_machines(other.machines, _width(first)) for other in others]
+    for number, run in enumerate(merged.runs.each):
+        others = [other.runs.each[number] for other in learners]
+        iterates = [widened_iterates(other.iterates, _width(first)) for other in others]
         if class_codes is not None:
             orders = [_machine_order(codes, merged.n_classes) for codes in class_codes]
-            machines = [in_class_order(m, order) for m, order in zip(machines, orders, strict=True)]
-        course.machines = _merged_machines(machines, steps / steps.sum())
-        course.progress = _merged_progress([other.progress for other in others], steps)
-    lost = np.stack([other.courses.lost for other in learners])
-    merged.courses.lost = steps @ lost / steps.sum()
+            iterates = [in_class_order(m, order) for m, order in zip(iterates, orders, strict=True)]
+        run.iterates = _merged_iterates(iterates, steps / steps.sum())
+        run.progress = _merged_progress([other.progress for other in others], steps)
+    lost = np.stack([other.runs.lost for other in learners])
+    merged.runs.lost = steps @ lost / steps.sum()
     return merged
 
 
@@ -79,7 +79,7 @@ def sibling_of(learner: Asset) -> Asset:
     _check_frozen(learner)
     other = copy_of(learner)
     other.n_classes = 0
-    other.courses.begin(1, _width(other))
+    other.runs.begin(1, _width(other))
     return other
 
 
@@ -137,7 +137,7 @@ def _check_classes(first: Asset, learners: Sequence[Asset]) -> None:
 
 
 def _machine_order(class_codes: NDArray[np.int64], classes: int) -> NDArray[np.int64]:
-    """Return the new number of each machine: of met classes, of the others, and the last one's."""
+    """Return the new number of each iterate: of met classes, of the others, and the last one's."""
     return np.concatenate([class_codes, np.setdiff1d(np.arange(classes + 1), class_codes)])
 
 
@@ -159,24 +159,24 @@ def _same_map(first: Asset, other: Asset) -> bool:
     return all(np.array_equal(ours[name], theirs[name]) for name in ours)
 
 
-def _merged_machines(machines: list[Machines], share: Float64Array) -> Machines:
-    """Return machines with the sums of all, and with the iterates averaged by `share`."""
-    sums = [window_sums(m) for m in machines]
-    gamma = [m.scale[:, None] * m.direction for m in machines]
-    count = len(machines[0].b)
-    result = Machines(
+def _merged_iterates(iterates: list[Iterates], share: Float64Array) -> Iterates:
+    """Return iterates with the sums of all, and with the iterates averaged by `share`."""
+    sums = [window_sums(m) for m in iterates]
+    gamma = [m.scale[:, None] * m.direction for m in iterates]
+    count = len(iterates[0].b)
+    result = Iterates(
         direction=np.tensordot(share, np.array(gamma), axes=1),
         scale=np.ones(count),
         square_norm=np.zeros(count),
-        b=np.tensordot(share, np.array([m.b for m in machines]), axes=1),
+        b=np.tensordot(share, np.array([m.b for m in iterates]), axes=1),
         scale_sum=np.zeros(count),
         rest=np.sum(sums, axis=0),
-        before=np.sum([m.before for m in machines], axis=0),
-        b_sum=np.sum([m.b_sum for m in machines], axis=0),
-        b_before=np.sum([m.b_before for m in machines], axis=0),
+        before=np.sum([m.before for m in iterates], axis=0),
+        b_sum=np.sum([m.b_sum for m in iterates], axis=0),
+        b_before=np.sum([m.b_before for m in iterates], axis=0),
         moved=np.zeros(count),
         factor=np.ones(count),
-        weight=np.sum([m.weight for m in machines], axis=0),
+        weight=np.sum([m.weight for m in iterates], axis=0),
     )
     refresh(result)
     return result

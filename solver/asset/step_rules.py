@@ -1,15 +1,15 @@
-"""The rules of ASSET's steps, one for each course, from checked parameters."""
+"""The rules of ASSET's steps, one for each run, from checked parameters."""
 
 import math
 from typing import Literal, NamedTuple, TypeAlias
 
 from wolfstream.solver.asset.subgradient import StepRule
-from wolfstream.solver.asset.view import Task
+from wolfstream.solver.labels import Task
 
 Algorithm = Literal["asset", "asset*"]
 # In samples; with None, steps shrink for ever.
 Horizon: TypeAlias = Literal["auto"] | int | None
-# The courses of "auto": the horizon of each, and whether iterates are averaged. The last iterate is
+# The runs of "auto": the horizon of each, and whether iterates are averaged. The last iterate is
 # for streams whose labels resemble those just before.
 AUTO: tuple[tuple[int | None, bool], ...] = (
     (None, True),
@@ -43,14 +43,14 @@ class StepParameters(NamedTuple):
     # the multiples of N (after average_from, if given), so that the model is the average over the
     # last N to 2N steps. With steps of constant length eta the objective's average over a window is
     # within O(eta D_G^2 + D_X^2 / (eta N)) of the optimum and, against comparators that move by P
-    # in all, within O((D_X^2 + D_X P) / (eta N) + eta D_G^2) per step. "auto" has several courses
-    # side by side, weighted by their recent losses (`asset.courses`), at the cost of all of them in
+    # in all, within O((D_X^2 + D_X P) / (eta N) + eta D_G^2) per step. "auto" has several runs
+    # side by side, weighted by their recent losses (`asset.runs`), at the cost of all of them in
     # steps and in memory without the map.
     horizon: Horizon
 
 
 def step_rules(parameters: StepParameters) -> list[StepRule]:
-    """Return the rule of each course.
+    """Return the rule of each run.
 
     Raises ValueError for parameters that do not fit together.
     """

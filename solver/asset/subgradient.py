@@ -34,7 +34,7 @@ from typing import NamedTuple
 import numpy as np
 
 from wolfstream.solver.arrays import Float64Array
-from wolfstream.solver.asset.iterates import Machines
+from wolfstream.solver.asset.iterates import Iterates
 from wolfstream.solver.compiled import compiled, inner, larger, smaller
 
 # D_G is the running estimate over the first samples (P5's M), then frozen.
@@ -49,8 +49,8 @@ class StepRule(NamedTuple):
 
     # lambda.
     lam: float
-    # Whether one machine has the epsilon-insensitive loss, instead of one-versus-rest machines with
-    # hinge loss.
+    # Whether one function has the epsilon-insensitive loss, instead of one-versus-rest functions
+    # with hinge loss.
     regression: bool
     epsilon: float
     # Whether it is ASSET; ASSET* has no intercept.
@@ -87,7 +87,7 @@ def no_progress() -> Progress:
 
 @compiled
 def walk(
-    machines: Machines,
+    iterates: Iterates,
     V: Float64Array,
     y: Float64Array,
     weights: Float64Array,
@@ -98,23 +98,23 @@ def walk(
     """Take a step for each row of V in order (P5 Algorithm 1, lines 3-10).
 
     The norm follows from ||gamma - s V||^2 = ||gamma||^2 - 2 s V gamma + s^2 ||V||^2 for the shrunk
-    gamma. With two classes the first machine is the mirror image of the second and is skipped
+    gamma. With two classes the first iterate is the mirror image of the second and is skipped
     (`iterates.mirror`).
 
     V: (n, D) features.
     y: (n,) class numbers or scaled targets.
     weights: (n,) sample weights.
     scores: (n, classes), or (n, 1) in regression; overwritten with the predictions before each
-        step. One-versus-rest has one machine more than columns, with y = -1 for all samples.
+        step. One-versus-rest has one iterate more than columns, with y = -1 for all samples.
     """
     classes = scores.shape[1]
     mirrored = classes == 2 and not rule.regression
     count = 1 if rule.regression else classes + 1
     # Functions get rows, because passing a tuple of arrays costs more than 500 products.
-    direction, scale, b = machines.direction, machines.scale, machines.b
-    rest = machines.rest if rule.averages else direction
-    scale_sum, b_sum, weight = machines.scale_sum, machines.b_sum, machines.weight
-    machines.moved[:], machines.factor[:] = 0.0, 1.0
+    direction, scale, b = iterates.direction, iterates.scale, iterates.b
+    rest = iterates.rest if rule.averages else direction
+    scale_sum, b_sum, weight = iterates.scale_sum, iterates.b_sum, iterates.weight
+    iterates.moved[:], iterates.factor[:] = 0.0, 1.0
     for i in range(len(V)):
         V_i, w = V[i], weights[i]
         square_norm = _dot(V_i, V_i)
@@ -126,7 +126,7 @@ def walk(
             v, rest_c = direction[c], rest[c]
             if rule.averages and c < classes:
                 product, summed = _two_dots(V_i, v, rest_c)
-                summed += scale_sum[c] * product + b_sum[c] + machines.b_before[c]
+                summed += scale_sum[c] * product + b_sum[c] + iterates.b_before[c]
                 scores[i, c] = summed / total if total > 0.0 else 0.0
             else:
                 product = _dot(V_i, v)
@@ -139,11 +139,11 @@ def walk(
                 sign = 1.0 if y[i] == c else -1.0
                 d = -sign * w if sign * value < 1.0 else 0.0
             a = shrink * scale[c]
-            square = shrink * shrink * machines.square_norm[c]
+            square = shrink * shrink * iterates.square_norm[c]
             if not 1.0 / _LARGEST_SCALE <= abs(a) <= _LARGEST_SCALE:
                 _multiply_out(v, a, rest_c, scale_sum[c])
-                machines.moved[c] += machines.factor[c] * scale_sum[c]
-                machines.factor[c] *= a
+                iterates.moved[c] += iterates.factor[c] * scale_sum[c]
+                iterates.factor[c] *= a
                 product, a, scale_sum[c] = a * product, 1.0, 0.0
             if d != 0.0:
                 step = eta * d
@@ -155,7 +155,7 @@ def walk(
             if square > radius * radius:
                 a *= radius / math.sqrt(square)
                 square = radius * radius
-            scale[c], machines.square_norm[c] = a, larger(square, 0.0)
+            scale[c], iterates.square_norm[c] = a, larger(square, 0.0)
             if rule.robust:
                 b[c] = smaller(larger(b[c] - eta * d, -bound), bound)
             if averaging:

@@ -1,7 +1,7 @@
 """An immutable view of an ASSET model, and predictions from it (P5 section 2.4)."""
 
 import math
-from typing import Any, Literal, NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -11,9 +11,8 @@ from wolfstream.solver.asset.features import FeatureMap, linear_values
 from wolfstream.solver.asset.fourier import FourierMap
 from wolfstream.solver.asset.identity import IdentityMap
 from wolfstream.solver.kernels.gradients import expansion_gradient
+from wolfstream.solver.labels import Task
 from wolfstream.solver.rows.matrix import Matrix
-
-Task = Literal["classification", "regression"]
 
 
 class AssetView(NamedTuple):

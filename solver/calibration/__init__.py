@@ -1,6 +1,9 @@
-"""How sure a learner may be: calibrated probabilities, conformal sets and intervals.
+"""How good a learner's predictions are so far: probabilities, sets, intervals, and changes.
 
-It may import nothing of the other packages.
-It is imported by `service.notebook`, `service.training`, `service.heads`,
-`solver.estimators`, `solver.stream`.
+All is learned from prequential predictions: the calibration of probabilities, conformal sets and
+intervals, and whether losses have risen (`changes`).
+
+It may import nothing of the rest.
+It is imported by `service.conversion`, `service.training`, `service.heads`, `solver.estimators`,
+`solver.stream`, `solver.adaptive`.
 """

@@ -13,7 +13,7 @@ from wolfstream.solver.asset.learner import Asset
 from wolfstream.solver.asset.merge import copy_of, merge, relative_variance
 from wolfstream.solver.asset.nystrom import BATCH_EIGENVALUE_CUT
 from wolfstream.solver.asset.step_rules import Algorithm
-from wolfstream.solver.asset.view import AssetView, Task
+from wolfstream.solver.asset.view import AssetView
 from wolfstream.solver.estimators.base import AnyKernel, KernelParameters, as_kind, parameters
 from wolfstream.solver.estimators.checks import (
     check_choice,
@@ -21,6 +21,7 @@ from wolfstream.solver.estimators.checks import (
     check_norms,
     check_positive,
 )
+from wolfstream.solver.labels import Task
 from wolfstream.solver.rows.matrix import Matrix, n_rows, take_rows
 from wolfstream.solver.rows.sample_weights import Weights, weights_of
 

@@ -24,8 +24,8 @@ from wolfstream.solver.estimators.base import (
 from wolfstream.solver.estimators.certainty import CalibratedClasses
 from wolfstream.solver.estimators.checks import check_norms, counted
 from wolfstream.solver.estimators.stream_labels import labelled_part
+from wolfstream.solver.rows.answers import Decisions
 from wolfstream.solver.rows.matrix import Matrix
-from wolfstream.solver.stream.votes import Decisions
 
 
 @parameters
@@ -35,7 +35,7 @@ class AssetClassifier(ClassifierMixin, AssetEstimator, CalibratedClasses):
         minimise  lam/2 ||gamma||^2 + 1/n sum max(1 - y (phi(x)'gamma + b), 0)      (P5 PL)
 
     class_weight: as in scikit-learn, "balanced" for `fit` only: the loss of a sample counts by the
-        weight of its class times its own, for the machines of all classes.
+        weight of its class times its own, for the iterates of all classes.
 
     Other parameters and attributes: see `estimators.asset.AssetEstimator`; in addition classes_.
     `predict_proba` and `predict_set` come from `partial_fit`; see `estimators.certainty`.
@@ -96,7 +96,7 @@ class AssetClassifier(ClassifierMixin, AssetEstimator, CalibratedClasses):
         self._calibration = ClassCalibration()
 
     def _meet_classes(self, classes: NDArray[Any], weights: Float64Array) -> None:
-        """Make machines for the classes that follow the known ones, with their weights."""
+        """Make iterates for the classes that follow the known ones, with their weights."""
         self.classes_ = classes
         # Without any the learner has nothing to multiply.
         if self.class_weight is not None:

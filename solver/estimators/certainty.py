@@ -15,7 +15,8 @@ from wolfstream.solver.arrays import Float64Array
 from wolfstream.solver.calibration.classes import ClassCalibration, ClassConfidence
 from wolfstream.solver.calibration.values import ValueCalibration, ValueConfidence
 from wolfstream.solver.estimators.checks import is_finite
-from wolfstream.solver.stream.votes import Answer, HeadAnswer
+from wolfstream.solver.rows.answers import Answer
+from wolfstream.solver.stream.votes import HeadAnswer
 
 
 def check_confidence(confidence: Any) -> float:

@@ -17,7 +17,7 @@ _LARGEST_WEIGHT = 1e12
 _SMALLEST_VALUE = 1e-50
 
 
-class Counted(NamedTuple):
+class CountedSamples(NamedTuple):
     """The samples that count.
 
     rows: (n,) their numbers, ascending.
@@ -32,14 +32,14 @@ class Counted(NamedTuple):
         return (X, y) if len(self.rows) == len(y) else (take_rows(X, self.rows), y[self.rows])
 
 
-def counted(sample_weight: Any, n: int) -> Counted:
+def counted(sample_weight: Any, n: int) -> CountedSamples:
     """Return which of n samples count, and how much, by scikit-learn's `sample_weight`.
 
     A sample of weight zero is left out. Raises ValueError if a weight is not a finite number,
     is below zero or beyond what can be learned, and where all are zero.
     """
     if sample_weight is None:
-        return Counted(np.arange(n), None)
+        return CountedSamples(np.arange(n), None)
     # One row for each weight: only their number is compared.
     weight = _check_sample_weight(
         sample_weight, np.empty((n, 0)), dtype=np.float64, ensure_non_negative=True
@@ -54,7 +54,7 @@ def counted(sample_weight: Any, n: int) -> Counted:
             f"sample_weight has values from {least:.3g} to {most:.3g}; they must be zero, or "
             f"between {1.0 / _LARGEST_WEIGHT:.0e} and {_LARGEST_WEIGHT:.0e}"
         )
-    return Counted(rows, None if np.all(positive == 1.0) else positive)
+    return CountedSamples(rows, None if np.all(positive == 1.0) else positive)
 
 
 def check_choice(name: str, value: Any, choices: tuple[str, ...]) -> None:

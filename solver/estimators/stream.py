@@ -22,6 +22,8 @@ from sklearn.utils import (
 )
 from sklearn.utils.validation import check_is_fitted, validate_data
 
+from wolfstream.solver.adaptive.class_weights import ClassWeight
+from wolfstream.solver.adaptive.settings import Temporal
 from wolfstream.solver.estimators.base import as_kind, as_matrix, parameters
 from wolfstream.solver.estimators.checks import (
     are_plain_targets,
@@ -30,6 +32,7 @@ from wolfstream.solver.estimators.checks import (
     counted,
     is_plain_matrix,
 )
+from wolfstream.solver.labels import Task
 from wolfstream.solver.prepare.cells import Cells, cells_of_rows, seconds_of_date
 from wolfstream.solver.prepare.named_rows import (
     NamedRows,
@@ -43,10 +46,8 @@ from wolfstream.solver.prepare.row_form import Missing, Preparing, RowForm
 from wolfstream.solver.prepare.schema import Misfit
 from wolfstream.solver.rows.matrix import SparseRows, take_rows
 from wolfstream.solver.rows.sample_weights import Weights, weights_of
-from wolfstream.solver.stream.class_weights import ClassWeight
 from wolfstream.solver.stream.explanations import Explanation
 from wolfstream.solver.stream.model import PaperHead, StreamModel
-from wolfstream.solver.stream.parameters import Task, Temporal
 from wolfstream.solver.stream.rows import StreamRows
 from wolfstream.solver.stream.votes import HeadAnswer
 
@@ -90,7 +91,7 @@ def rows_by_name(X: Any, timestamps: Collection[str] = ()) -> Rows | None:
 
 
 @contextmanager
-def explaining() -> Iterator[None]:
+def misfits_as_value_errors() -> Iterator[None]:
     """Have a ValueError about rows that do not fit say where they do not."""
     try:
         yield
@@ -307,7 +308,7 @@ class StreamEstimator(StreamParameters, BaseEstimator):
         else:
             rows, form = self._of_kind(rows), self._model.rows.form
         if not isinstance(rows, SparseRows):
-            with explaining():
+            with misfits_as_value_errors():
                 form.after(rows)
         return rows, y, weight
 
@@ -397,14 +398,14 @@ class StreamEstimator(StreamParameters, BaseEstimator):
 
     def _head_answer(self, rows: Rows | SparseRows) -> HeadAnswer:
         """Return the model's answers for rows. Raises ValueError for those that do not fit."""
-        with explaining():
+        with misfits_as_value_errors():
             return self._model.view().predict(rows, self._model.order)
 
     def _explained(self, X: Any, most: int) -> Iterator[Explanation]:
         """Yields why the model says what it says. Raises ValueError for rows that do not fit."""
         check_integer("most", most)
         rows = self._rows(X)
-        with explaining():
+        with misfits_as_value_errors():
             yield from self._model.view().explain(rows, self._model.order)
 
 

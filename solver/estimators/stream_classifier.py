@@ -8,14 +8,14 @@ from numpy.typing import NDArray
 from sklearn.base import ClassifierMixin
 from sklearn.utils.validation import check_is_fitted
 
+from wolfstream.solver.adaptive.class_weights import ClassWeight
 from wolfstream.solver.arrays import Float64Array
 from wolfstream.solver.estimators.base import class_codes, parameters
 from wolfstream.solver.estimators.certainty import check_confidence
 from wolfstream.solver.estimators.checks import check_choice, check_positive
 from wolfstream.solver.estimators.stream import OneAtATime, StreamEstimator, gradient_of
 from wolfstream.solver.estimators.stream_labels import numbered
-from wolfstream.solver.stream.class_head import ClassHeadView
-from wolfstream.solver.stream.class_weights import ClassWeight
+from wolfstream.solver.stream.calibrated_classifier import CalibratedClassifierView
 from wolfstream.solver.stream.explanations import Explanation
 from wolfstream.solver.stream.merge import merge as merge_models
 from wolfstream.solver.stream.merge import sibling
@@ -143,7 +143,7 @@ class StreamClassifier(ClassifierMixin, OneAtATime, StreamEstimator):
         """
         head_answer, asked = self._head_answer(self._rows(X)), check_confidence(confidence)
         head = self._model.view().heads[BANK]
-        assert isinstance(head, ClassHeadView)
+        assert isinstance(head, CalibratedClassifierView)
         return head.confidence_of(head_answer).sets(self._probability(head_answer), asked)
 
     def explain(self, X: Any, most: int = 5) -> list[dict[str, Any]]:

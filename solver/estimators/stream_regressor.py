@@ -11,8 +11,8 @@ from wolfstream.solver.estimators.base import parameters
 from wolfstream.solver.estimators.certainty import prediction_interval
 from wolfstream.solver.estimators.stream import OneAtATime, StreamEstimator, gradient_of
 from wolfstream.solver.rows.targets import LARGEST_TARGET
+from wolfstream.solver.stream.calibrated_regressor import CalibratedRegressorView
 from wolfstream.solver.stream.model import BANK, StreamModel
-from wolfstream.solver.stream.value_head import ValueHeadView
 
 
 @parameters
@@ -81,7 +81,7 @@ class StreamRegressor(RegressorMixin, OneAtATime, StreamEstimator):
         Raises ValueError for a confidence that is not between 0 and 1.
         """
         head_answer, head = self._head_answer(self._rows(X)), self._model.view().heads[BANK]
-        assert isinstance(head, ValueHeadView)
+        assert isinstance(head, CalibratedRegressorView)
         known = head.confidence_of(head_answer)
         return prediction_interval(known, head_answer.prediction, confidence)
 

@@ -24,7 +24,7 @@ from numpy.typing import NDArray
 from wolfstream.solver.arrays import Float64Array, FloatArray
 from wolfstream.solver.compiled import compiled, inner, larger, smaller
 from wolfstream.solver.frank_wolfe.duals import Dual
-from wolfstream.solver.frank_wolfe.partan import Previous, partan
+from wolfstream.solver.frank_wolfe.partan import PreviousIterate, partan
 from wolfstream.solver.kernels.cached_rows import RowCache
 from wolfstream.solver.simplex.problem import Problem, best_vertex, worst_vertex
 from wolfstream.solver.simplex.steps import (
@@ -96,7 +96,7 @@ class Scratch(NamedTuple):
 def advance(
     problem: Problem,
     dual: Dual,
-    previous: Previous,
+    previous: PreviousIterate,
     kept: RowCache,
     method: int,
     tolerance: Tolerance,
@@ -136,7 +136,7 @@ def advance(
 @compiled
 def take_step(
     problem: Problem,
-    previous: Previous,
+    previous: PreviousIterate,
     method: int,
     best: int,
     worst: int,

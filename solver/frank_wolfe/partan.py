@@ -19,7 +19,7 @@ _SAME_POINT = 1e-10
 _SAME_WEIGHTS = 1e6
 
 
-class Previous(NamedTuple):
+class PreviousIterate(NamedTuple):
     """The iterate before the present one, from which PARTAN extrapolates.
 
     alpha, gradient: that iterate and its g.
@@ -35,13 +35,13 @@ class Previous(NamedTuple):
     known: NDArray[np.bool_]
 
 
-def nothing_previous(size: int) -> Previous:
+def nothing_previous(size: int) -> PreviousIterate:
     """Return the memory before the first step."""
     zeros = np.zeros((2, size))
-    return Previous(zeros[0], zeros[1], np.zeros(1), np.zeros(1), np.zeros(1, np.bool_))
+    return PreviousIterate(zeros[0], zeros[1], np.zeros(1), np.zeros(1), np.zeros(1, np.bool_))
 
 
-def refresh_from_gradient(problem: Problem, previous: Previous) -> None:
+def refresh_from_gradient(problem: Problem, previous: PreviousIterate) -> None:
     """Scale to sum alpha = 1 and compute q = -alpha'g / 2, W and the previous q from g.
 
     This is done now and then, before the rounding of the updates adds up.
@@ -57,7 +57,7 @@ def refresh_from_gradient(problem: Problem, previous: Previous) -> None:
 
 
 @inner
-def partan(problem: Problem, previous: Previous, p: int, row: Float64Array) -> None:
+def partan(problem: Problem, previous: PreviousIterate, p: int, row: Float64Array) -> None:
     """alpha <- alpha~ + mu (alpha~ - previous), alpha~ a toward step to p (P4 Algorithm 2).
 
     In the convention of `simplex.problem` (P4's f is q / 2 and its gradient K alpha is -g / 2):
@@ -100,7 +100,7 @@ def _dot(left: Float64Array, right: Float64Array, n: int) -> float:
 
 
 @inner
-def _room_beyond(problem: Problem, previous: Previous, p: int, step: float) -> float:
+def _room_beyond(problem: Problem, previous: PreviousIterate, p: int, step: float) -> float:
     """Return the largest mu with alpha~ + mu (alpha~ - previous) >= 0."""
     alpha, before, keep = problem.alpha, previous.alpha, 1.0 - step
     before_p = before[p]
@@ -117,7 +117,7 @@ def _room_beyond(problem: Problem, previous: Previous, p: int, step: float) -> f
 
 @inner
 def _extrapolate(
-    problem: Problem, previous: Previous, p: int, row: Float64Array, step: float, mu: float
+    problem: Problem, previous: PreviousIterate, p: int, row: Float64Array, step: float, mu: float
 ) -> None:
     """alpha <- (1 + mu) alpha~ - mu previous (P4 eq. 8), g likewise; alpha becomes previous."""
     alpha, g = problem.alpha, problem.gradient

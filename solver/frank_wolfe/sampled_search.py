@@ -32,7 +32,11 @@ from wolfstream.solver.frank_wolfe.methods import (
     small_enough,
     take_step,
 )
-from wolfstream.solver.frank_wolfe.partan import Previous, nothing_previous, refresh_from_gradient
+from wolfstream.solver.frank_wolfe.partan import (
+    PreviousIterate,
+    nothing_previous,
+    refresh_from_gradient,
+)
 from wolfstream.solver.kernels.blocks import kernel_block
 from wolfstream.solver.kernels.functions import Kernel, kernel_diagonal
 from wolfstream.solver.kernels.prepared_rows import Rows, take
@@ -228,7 +232,7 @@ class SampledSearch:
         refresh_from_gradient(self._problem, self._previous)
 
 
-def _longer(previous: Previous, capacity: int) -> Previous:
+def _longer(previous: PreviousIterate, capacity: int) -> PreviousIterate:
     grown = nothing_previous(capacity)
     for old, new in zip(previous, grown, strict=True):
         new[: len(old)] = old

@@ -4,8 +4,8 @@
 knows neither tables nor rows nor learners.
 
 It may import `solver.rows`.
-It is imported by `service.notebook`, `service.web.routes`, `service.web.formats`,
-`service.training`, `service.engine`, `service.recovery`, `service.native`, `service.model`,
+It is imported by `service.conversion`, `service.web.routes`, `service.web.formats`,
+`service.training`, `service.engine`, `service.recovery`, `service.compilation`, `service.model`,
 `service.heads`, `service.files`, `service.samples`, `solver.estimators`, `solver.stream`,
-`solver.adaptive`.
+`solver.adaptive`, `solver.trees`.
 """

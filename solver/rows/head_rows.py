@@ -49,3 +49,24 @@ class HeadRows(NamedTuple):
         codes = None if self.codes is None else self.codes[part]
         raw = None if self.raw is None else self.raw.part(part)
         return HeadRows(self.X[part], codes, raw, in_turn)
+
+
+class Hints(NamedTuple):
+    """What the learner of a head gets beside n rows; fields are those of `HeadRows`."""
+
+    scores: Float64Array | None = None  # (n, voters, K), or values (n, voters); None without votes
+    codes: Float64Array | None = None
+    raw: RawRows | None = None
+    in_turn: bool = False
+
+    def part(self, rows: slice) -> "Hints":
+        """Return the hints for some of the rows."""
+        return Hints(
+            None if self.scores is None else self.scores[rows],
+            None if self.codes is None else self.codes[rows],
+            None if self.raw is None else self.raw.part(rows),
+            self.in_turn,
+        )
+
+
+NO_HINTS = Hints()

@@ -1,7 +1,7 @@
 """A model of a stream: prepared rows, and heads that learn them in turn and listen to each other.
 
-It may import `solver.calibration`, `solver.trees`, `solver.adaptive`, `solver.asset`,
-`solver.working_set`, `solver.kernels`, `solver.prepare`, `solver.rows`.
-It is imported by `service.notebook`, `service.native`, `service.model`, `service.heads`,
+It may import `solver.adaptive`, `solver.calibration`, `solver.asset`, `solver.working_set`,
+`solver.kernels`, `solver.prepare`, `solver.rows`.
+It is imported by `service.conversion`, `service.compilation`, `service.model`, `service.heads`,
 `solver.estimators`.
 """

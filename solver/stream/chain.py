@@ -17,6 +17,7 @@ import numba
 import numpy as np
 from numpy.typing import NDArray
 
+from wolfstream.solver.adaptive.bank import BankLearnerView
 from wolfstream.solver.adaptive.combination import Combination, combine_row, new_combination
 from wolfstream.solver.adaptive.features import transform_row
 from wolfstream.solver.adaptive.learners import RowLearners, row_learners, score_row
@@ -28,10 +29,9 @@ from wolfstream.solver.compiled import compiled
 from wolfstream.solver.held import Words, held, hold, key_of, room
 from wolfstream.solver.kernels.row_values import StoredRows
 from wolfstream.solver.rows.head_rows import HeadRows
-from wolfstream.solver.stream.bank import BankLearnerView
-from wolfstream.solver.stream.class_head import ClassHeadView
+from wolfstream.solver.stream.calibrated_classifier import CalibratedClassifierView
+from wolfstream.solver.stream.calibrated_regressor import CalibratedRegressorView
 from wolfstream.solver.stream.paper_learners import SetLearnerView
-from wolfstream.solver.stream.value_head import ValueHeadView
 from wolfstream.solver.stream.votes import HeadAnswer
 from wolfstream.solver.working_set.auto_widths import WIDEST, TimedView
 from wolfstream.solver.working_set.predictions import (
@@ -107,7 +107,9 @@ class Chain:
         return work, words
 
 
-def chain_of(name: str, voter: ClassHeadView, bank: ClassHeadView) -> Chain | None:
+def chain_of(
+    name: str, voter: CalibratedClassifierView, bank: CalibratedClassifierView
+) -> Chain | None:
     """Return the chain of two heads that can predict; None if they have none.
 
     name: of the voter.
@@ -151,8 +153,8 @@ class ChainOnDemand:
     def __init__(
         self,
         name: str,
-        voter: ClassHeadView | ValueHeadView | None,
-        bank: ClassHeadView | ValueHeadView,
+        voter: CalibratedClassifierView | CalibratedRegressorView | None,
+        bank: CalibratedClassifierView | CalibratedRegressorView,
     ) -> None:
         self._heads = name, voter, bank
         # Empty before the first use.
@@ -163,7 +165,9 @@ class ChainOnDemand:
         if not self._chains:
             name, voter, bank = self._heads
             chain = None
-            if isinstance(voter, ClassHeadView) and isinstance(bank, ClassHeadView):
+            if isinstance(voter, CalibratedClassifierView) and isinstance(
+                bank, CalibratedClassifierView
+            ):
                 chain = chain_of(name, voter, bank)
             self._chains.append(chain)
         return self._chains[0]
@@ -182,7 +186,9 @@ def _is_plain(bank: ClassView) -> bool:
     return narrow and all(kind.sees == "codes" for kind in kinds)
 
 
-def chained(chain: Chain, bank: ClassHeadView | ValueHeadView, rows: HeadRows) -> HeadAnswer:
+def chained(
+    chain: Chain, bank: CalibratedClassifierView | CalibratedRegressorView, rows: HeadRows
+) -> HeadAnswer:
     """Return the answer of the bank's head to dense rows, computed by a chain.
 
     chain: of the bank.
@@ -190,7 +196,7 @@ def chained(chain: Chain, bank: ClassHeadView | ValueHeadView, rows: HeadRows) -
     rows: n dense rows.
     """
     assert isinstance(rows.X, np.ndarray)
-    assert isinstance(bank, ClassHeadView)
+    assert isinstance(bank, CalibratedClassifierView)
     assert isinstance(bank.learner, BankLearnerView)
     answers = chain.predict(rows.X, rows.codes)
     finished = bank.learner.finished(answers, rows.raw, in_turn=rows.in_turn)

@@ -12,11 +12,11 @@ from wolfstream.solver.arrays import Float64Array
 from wolfstream.solver.kernels.bandwidth import AutoGamma, Learner
 from wolfstream.solver.kernels.functions import Kernel
 from wolfstream.solver.labels import Label
+from wolfstream.solver.rows.answers import Answer
 from wolfstream.solver.rows.matrix import Matrix, SparseRows, largest_feature
 from wolfstream.solver.rows.sample_weights import Weights
 from wolfstream.solver.stream.paper_learners import SetLearnerView
 from wolfstream.solver.stream.relabelling import RelabellingSet
-from wolfstream.solver.stream.votes import Answer
 from wolfstream.solver.working_set.auto_widths import AutoWidths
 from wolfstream.solver.working_set.learner import WorkingSet
 from wolfstream.solver.working_set.past import MOST_KEPT
@@ -71,7 +71,7 @@ class KernelLearner(Generic[L]):
         self.gamma: float | None = None
         self.horizon: float | None = None
         self._horizon = horizon
-        self._kernel, self._build, self._is_auto = kernel, build, auto
+        self._kernel, self.build, self._is_auto = kernel, build, auto
         self._relabelling_set: RelabellingSet | None = None
         self._auto: AutoGamma[L] | None = None
         self._fixed: L | None = None
@@ -198,12 +198,8 @@ class KernelLearner(Generic[L]):
     def _new_fading(self) -> AutoWidths:
         gamma = None if self._is_auto else self._kernel.gamma
         horizon = None if self._horizon == "auto" else float(self._horizon or NEVER)
-        build = cast(Callable[[Kernel], WorkingSet], self._build)
+        build = cast(Callable[[Kernel], WorkingSet], self.build)
         return AutoWidths(partial(_build_with, build, self._kernel), gamma, horizon)
-
-    def new_learner(self, kernel: Kernel) -> L:
-        """Return a learner for a kernel that has learned nothing."""
-        return self._build(kernel)
 
     def new_relabelling_set(self) -> RelabellingSet:
         """Return a working set whose members fade that has learned nothing."""

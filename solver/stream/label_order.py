@@ -15,10 +15,10 @@ Nothing of this is saved: another process, or this one after a restart, begins w
 from collections import deque
 from typing import NamedTuple
 
+from wolfstream.solver.adaptive.label_past import PastView
+from wolfstream.solver.adaptive.recent_rows import KEPT, RecentView, last_hashes
 from wolfstream.solver.rows.head_rows import HeadRows
 from wolfstream.solver.rows.matrix import n_rows
-from wolfstream.solver.stream.label_past import PastView
-from wolfstream.solver.stream.recent_rows import KEPT, RecentView, last_hashes
 
 
 class _Question(NamedTuple):

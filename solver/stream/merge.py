@@ -20,7 +20,7 @@ from wolfstream.solver.calibration.classes import ClassCalibration
 from wolfstream.solver.calibration.merge import merge as merge_calibrations
 from wolfstream.solver.labels import Label, key_of
 from wolfstream.solver.prepare.scale import copied, pooled
-from wolfstream.solver.stream.class_head import ClassHead
+from wolfstream.solver.stream.calibrated_classifier import CalibratedClassifier
 from wolfstream.solver.stream.kernel_learner import KernelLearner
 from wolfstream.solver.stream.model import StreamModel
 from wolfstream.solver.working_set.merged_widths import merge_widths
@@ -73,7 +73,7 @@ def merge(
         merged.rows.preparation.moments = pooled(moments)
     classes, class_codes = _union([names for _, names in learned])
     for name, head in merged.heads.items():
-        assert isinstance(head, ClassHead)
+        assert isinstance(head, CalibratedClassifier)
         head.meet(classes)
         calibrations = [
             calibration
@@ -159,7 +159,7 @@ def _begin_beside(new: KernelLearner[Any], learner: KernelLearner[Any]) -> None:
     if isinstance(learner.current, Asset):
         new.go_on_from(sibling_of(learner.current), learner)
     elif learner.relabelling_set is None:
-        new.go_on_from(new.new_learner(learner.current.kernel), learner)
+        new.go_on_from(new.build(learner.current.kernel), learner)
 
 
 def _merge_learners(
@@ -186,7 +186,7 @@ def _merge_learners(
         merged.go_on_from(merge_asset([learner.current for learner in each], class_codes), widest)
     else:
         classes = 1 + max(int(codes.max()) for codes in class_codes)
-        united = merged.new_learner(widest.current.kernel)
+        united = merged.build(widest.current.kernel)
         supports = [
             renumbered(support_of(learner.current), codes, classes)
             for learner, codes in zip(each, class_codes, strict=True)

@@ -4,20 +4,28 @@ from collections.abc import Callable, Iterator
 from functools import partial
 from typing import Any, Literal, NamedTuple
 
-from wolfstream.solver.adaptive.settings import NO_PINS, Pins
+from wolfstream.solver.adaptive.bank import BankLearner, BankLearnerView
+from wolfstream.solver.adaptive.class_weights import ClassWeight
+from wolfstream.solver.adaptive.settings import NO_PINS, Pins, Temporal
 from wolfstream.solver.asset.learner import Asset
 from wolfstream.solver.asset.view import AssetView
 from wolfstream.solver.kernels.functions import Kernel
-from wolfstream.solver.labels import Label
+from wolfstream.solver.labels import Label, Task
 from wolfstream.solver.prepare.named_rows import NameTable, Rows
 from wolfstream.solver.prepare.row_form import Preparing
 from wolfstream.solver.rows.head_rows import HeadRows
 from wolfstream.solver.rows.matrix import Matrix, SparseRows, take_rows
 from wolfstream.solver.rows.sample_weights import Weights
-from wolfstream.solver.stream.bank import BankLearner, BankLearnerView
+from wolfstream.solver.stream.calibrated_classifier import (
+    CalibratedClassifier,
+    CalibratedClassifierView,
+    LearnerView,
+)
+from wolfstream.solver.stream.calibrated_regressor import (
+    CalibratedRegressor,
+    CalibratedRegressorView,
+)
 from wolfstream.solver.stream.chain import ChainOnDemand, chained
-from wolfstream.solver.stream.class_head import ClassHead, ClassHeadView, LearnerView
-from wolfstream.solver.stream.class_weights import ClassWeight
 from wolfstream.solver.stream.explanations import Contest, Explanation, explanations
 from wolfstream.solver.stream.kernel_learner import KernelLearner
 from wolfstream.solver.stream.label_order import LabelOrder
@@ -27,11 +35,10 @@ from wolfstream.solver.stream.paper_learners import (
     new_asset,
     new_working_set,
 )
-from wolfstream.solver.stream.parameters import AssetParameters, SetParameters, Task, Temporal
+from wolfstream.solver.stream.parameters import AssetParameters, SetParameters
 from wolfstream.solver.stream.reasons import MemberPulls
 from wolfstream.solver.stream.rows import RowsView, StreamRows, StreamSamples
 from wolfstream.solver.stream.turns import absorb_in_turn, inputs_of
-from wolfstream.solver.stream.value_head import ValueHead, ValueHeadView
 from wolfstream.solver.stream.votes import HeadAnswer, HeadInputs
 from wolfstream.solver.working_set.learner import WorkingSet
 
@@ -45,8 +52,8 @@ VOTERS: dict[Task, tuple[str, ...]] = {
     "regression": ("asset",),
 }
 
-Head = ClassHead[Any] | ValueHead[Any]
-HeadView = ClassHeadView | ValueHeadView
+Head = CalibratedClassifier[Any] | CalibratedRegressor[Any]
+HeadView = CalibratedClassifierView | CalibratedRegressorView
 
 
 class StreamView(NamedTuple):
@@ -266,7 +273,7 @@ class StreamModel:
         if state["preparation"]:
             rows.restore_preparation(state["preparation"])
         for name, head in self.heads.items():
-            if isinstance(head, ClassHead):
+            if isinstance(head, CalibratedClassifier):
                 head.meet(state["classes"][name])
             head.calibration.restore(state["calibration"][name])
         self.paper.restore(*state["paper"])
@@ -297,12 +304,12 @@ def _head(
     log_scores: bool = False,
 ) -> Head:
     if task == "regression":
-        return ValueHead(learner, voters)
-    return ClassHead(learner, voters, log_scores=log_scores)
+        return CalibratedRegressor(learner, voters)
+    return CalibratedClassifier(learner, voters, log_scores=log_scores)
 
 
 def _classes(head: Head) -> tuple[Label, ...] | None:
-    return None if isinstance(head, ValueHead) else tuple(head.classes)
+    return None if isinstance(head, CalibratedRegressor) else tuple(head.classes)
 
 
 def _learner_view(learner: KernelLearner[Any]) -> LearnerView:

@@ -15,11 +15,11 @@ from wolfstream.solver.asset.view import AssetView
 from wolfstream.solver.asset.view import predict as predict_asset
 from wolfstream.solver.asset.view import score_gradient as asset_gradient
 from wolfstream.solver.kernels.functions import Kernel
+from wolfstream.solver.labels import Task
+from wolfstream.solver.rows.answers import Answer, Decisions, Values
 from wolfstream.solver.rows.matrix import Matrix, SparseRows, first_features
-from wolfstream.solver.stream.parameters import AssetParameters, SetParameters, Task
+from wolfstream.solver.stream.parameters import AssetParameters, SetParameters
 from wolfstream.solver.stream.reasons import MemberPulls
-from wolfstream.solver.stream.value_head import Values
-from wolfstream.solver.stream.votes import Answer, Decisions
 from wolfstream.solver.working_set.auto_widths import TimedView, predicted_now
 from wolfstream.solver.working_set.learner import WorkingSet
 from wolfstream.solver.working_set.predictions import pair_decisions, predicted
@@ -94,7 +94,7 @@ class SetLearnerView(NamedTuple):
         return self.view.number[slots]
 
     def gradient(self, x: Float64Array, direction: Float64Array, _: object = None) -> Gradient:
-        """Compute `class_head.LearnerView.gradient`."""
+        """Compute `calibrated_classifier.LearnerView.gradient`."""
         if isinstance(self.view, TimedView):
             timed = self.view.widths.timed(x[None], self.view.now)[0]
             return Gradient(set_gradient(self.view.set, timed, direction)[:-1])
@@ -121,7 +121,7 @@ class ValueSetLearnerView(NamedTuple):
         """Return None: there are no classes."""
 
     def gradient(self, x: Float64Array, direction: Float64Array, _: object = None) -> Gradient:
-        """Compute `class_head.LearnerView.gradient`."""
+        """Compute `calibrated_classifier.LearnerView.gradient`."""
         return Gradient(direction[0] * value_gradient(self.view, x))
 
 
@@ -145,7 +145,7 @@ class AssetLearnerView(NamedTuple):
         """Return None: ASSET has no members."""
 
     def gradient(self, x: Float64Array, direction: Float64Array, _: object = None) -> Gradient:
-        """Compute `class_head.LearnerView.gradient`."""
+        """Compute `calibrated_classifier.LearnerView.gradient`."""
         columns = x
         if takes_sparse(self.view.features):
             columns = x[: self.features]

@@ -5,10 +5,6 @@ A spec repeats the defaults, as it must load without numerics; a test compares t
 
 from typing import Literal, NamedTuple
 
-Task = Literal["classification", "regression"]
-# Whether the labels before a row help to predict it; "auto": if they are known.
-Temporal = Literal["auto"] | bool
-
 
 class SetParameters(NamedTuple):
     """Parameters of `working_set.learner.WorkingSet`; horizon: of `kernel_learner.KernelLearner`.

@@ -1,25 +1,23 @@
 """The answers of heads to rows, and the votes that other heads take."""
 
 from collections.abc import Mapping, Sequence
-from typing import Any, NamedTuple, Protocol, TypeAlias
+from typing import Any, NamedTuple, TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
 
+from wolfstream.solver.adaptive.class_weights import WeightedAnswers
 from wolfstream.solver.adaptive.regressor import ValueAnswers
-from wolfstream.solver.adaptive.view import ClassAnswers
+from wolfstream.solver.adaptive.temporal_answers import TemporalAnswers
+from wolfstream.solver.adaptive.view import HALVES, ClassAnswers
 from wolfstream.solver.arrays import Float64Array
 from wolfstream.solver.calibration.classes import ClassConfidence
 from wolfstream.solver.calibration.values import ValueConfidence
 from wolfstream.solver.labels import Label, key_of
-from wolfstream.solver.rows.head_rows import RawRows
-from wolfstream.solver.stream.class_weights import WeightedAnswers
-from wolfstream.solver.stream.temporal_answers import TemporalAnswers
+from wolfstream.solver.rows.answers import Answer
+from wolfstream.solver.rows.head_rows import Hints, RawRows
 from wolfstream.solver.working_set.answers import SetAnswers
 from wolfstream.solver.working_set.predictions import SetPredictions
-
-# The scores of two classes are -f/2 and f/2 of the decision f.
-_HALVES = np.array([-0.5, 0.5])
 
 
 class Vote(NamedTuple):
@@ -44,49 +42,9 @@ class HeadInputs(NamedTuple):
 NO_INPUTS = HeadInputs({})
 
 
-class Hints(NamedTuple):
-    """What a learner gets with n rows; fields are those of `HeadInputs`."""
-
-    scores: Float64Array | None = None  # (n, voters, K), or values (n, voters); None without votes
-    codes: Float64Array | None = None
-    raw: RawRows | None = None
-    in_turn: bool = False
-
-    def part(self, rows: slice) -> "Hints":
-        """Return the hints for some of the rows."""
-        return Hints(
-            None if self.scores is None else self.scores[rows],
-            None if self.codes is None else self.codes[rows],
-            None if self.raw is None else self.raw.part(rows),
-            self.in_turn,
-        )
-
-
-NO_HINTS = Hints()
-
-
 def hints_of(scores: Float64Array | None, inputs: HeadInputs) -> Hints:
     """Return the hints for a learner; scores: those of `inputs.votes`, see `Hints`."""
     return Hints(scores, inputs.codes, inputs.raw, inputs.in_turn)
-
-
-class Answer(Protocol):
-    """A solver's answer to n rows."""
-
-    @property
-    def prediction(self) -> NDArray[Any]:
-        """Class codes (n,), -1 where there is none, or values (n,)."""
-
-    @property
-    def decision(self) -> Float64Array:
-        """Values (n,), or decisions (n,) of at most two classes, else (n, K); NaN without any."""
-
-
-class Decisions(NamedTuple):
-    """An `Answer` of given arrays."""
-
-    prediction: NDArray[Any]
-    decision: Float64Array
 
 
 class HeadAnswer:
@@ -157,7 +115,7 @@ class HeadAnswer:
         if len(parts) == 1 and parts[0].shape[1:] == (len(self.classes),):
             return Vote(self.classes, parts[0])
         if len(parts) == 1 and parts[0].ndim == 1 and len(self.classes) == 2:
-            return Vote(self.classes, parts[0][:, None] * _HALVES)
+            return Vote(self.classes, parts[0][:, None] * HALVES)
         scores = np.empty((sum(map(len, parts)), len(self.classes)))
         scores.fill(np.nan)
         start = 0
@@ -166,7 +124,7 @@ class HeadAnswer:
             if decision.ndim == 2:
                 scores[start:stop, : decision.shape[1]] = decision
             elif len(self.classes) > 1:
-                scores[start:stop, :2] = decision[:, None] * _HALVES
+                scores[start:stop, :2] = decision[:, None] * HALVES
             start = stop
         return Vote(self.classes, scores)
 

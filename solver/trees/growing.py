@@ -20,7 +20,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from wolfstream.solver.arrays import Float64Array
-from wolfstream.solver.compiled import inner
+from wolfstream.solver.compiled import inner, larger, smaller
 from wolfstream.solver.trees.binning import BINS
 
 LEAVES = 32
@@ -60,14 +60,22 @@ class TreeWork(NamedTuple):
     gain: Float64Array  # (LEAVES,) of the best split of a leaf; _LEAST_GAIN if it has none
     feature: NDArray[np.int32]  # (LEAVES,) column of the best split
     right: NDArray[np.uint64]  # (LEAVES,) bins of the best split that go to the right
-    left: Float64Array  # (c,)
-    total: Float64Array  # (c,)
+    total: Float64Array  # (c,) gradient of all rows of a leaf
+    # (BINS,) of the bins `bin` up to each: the sum of words, and what follows from it
+    prefix: Words
+    weight: Float64Array
+    left_square: Float64Array
+    right_square: Float64Array
+    gains: Float64Array
     rank: Float64Array  # (BINS,)
     bin: NDArray[np.int64]  # (BINS,)
 
 
 def tree_work(n: int, d: int, channels: int) -> TreeWork:
-    """Return reused memory for trees on n rows of d columns."""
+    """Return reused memory for trees on n rows of d columns.
+
+    channels: 1, or 4, which `_sum` has in registers.
+    """
     return TreeWork(
         other=np.empty(n, np.int32),
         begin=np.empty(LEAVES, np.int64),
@@ -77,8 +85,12 @@ def tree_work(n: int, d: int, channels: int) -> TreeWork:
         gain=np.empty(LEAVES),
         feature=np.empty(LEAVES, np.int32),
         right=np.empty(LEAVES, np.uint64),
-        left=np.empty(channels),
         total=np.empty(channels),
+        prefix=np.empty(BINS, np.int64),
+        weight=np.empty(BINS),
+        left_square=np.empty(BINS),
+        right_square=np.empty(BINS),
+        gains=np.empty(BINS),
         rank=np.empty(BINS),
         bin=np.empty(BINS, np.int64),
     )
@@ -106,7 +118,7 @@ def grow(
 
     rows: (n, d) bins.
     categories: (d,) which columns are codes.
-    words: (n, c) gradients, and in the first channel weights.
+    words: (n, c) gradients, and in the first channel weights; c is 1 or 4.
     order: (m,) the rows that the tree is grown on; sorted by their leaves.
     depth: the most splits between the root and a leaf.
     work: gets where the rows of each leaf are in `order`.
@@ -158,9 +170,21 @@ def _best_leaf(leaves: int, work: TreeWork) -> int:
 
 @inner
 def _find_split(categories: NDArray[np.bool_], q: int, work: TreeWork) -> None:
+    """Record the best split of a leaf."""
     work.gain[q] = _LEAST_GAIN
+    # The total, which all columns have.
+    units, c = 0, work.sums.shape[3]
+    for k in range(c):
+        word = 0
+        for b in range(BINS if len(categories) else 0):
+            word += work.sums[q, 0, b, k]
+        work.total[k] = word >> _SHIFT
+        if k == 0:
+            units = word & _WEIGHTS
+    if units < 2.0 * LEAST_ROWS * WEIGHT:
+        return
     for j in range(len(categories)):
-        _split(work.sums[q, j], categories[j], j, q, work)
+        _split(work.sums[q, j], categories[j], units / WEIGHT, j, q, work)
 
 
 @inner
@@ -181,10 +205,13 @@ def _sum(rows: NDArray[np.uint8], words: Words, order: NDArray[np.int32], sums: 
         for i in range(len(order)):
             row = rows[order[i]]
             word = words[order[i]]
+            first, second, third, fourth = word[0], word[1], word[2], word[3]
             for j in range(d):
-                b = row[j]
-                for k in range(c):
-                    sums[j, b, k] += word[k]
+                of_bin = sums[j, row[j]]
+                of_bin[0] += first
+                of_bin[1] += second
+                of_bin[2] += third
+                of_bin[3] += fourth
 
 
 @inner
@@ -242,55 +269,89 @@ def _partition(
 
 
 @inner
-def _split(sums: Words, category: bool, feature: int, q: int, work: TreeWork) -> None:
+def _split(
+    sums: Words, category: bool, weight: float, feature: int, q: int, work: TreeWork
+) -> None:
     """Record the best split of a leaf by a column, if it is better than the recorded one.
 
     sums: (BINS, c) over the leaf's rows in each bin.
     category: whether the column has codes.
+    weight: of all rows of the leaf.
     feature: the column.
     q: the leaf.
     """
-    c, left, total = sums.shape[1], work.left, work.total
-    used, weight = 0, 0.0
-    for k in range(c):
-        total[k] = 0.0
-    for b in range(BINS):
-        units = sums[b, 0] & _WEIGHTS
-        if units:
-            weight += units / WEIGHT
-            for k in range(c):
-                total[k] += sums[b, k] >> _SHIFT
-            if b:
-                work.bin[used] = b
-                used += 1
-    ridge = CATEGORY_RIDGE if category else RIDGE
-    if category:
-        _order_bins(sums, used, work)
-    parent = 0.0
-    for k in range(c):
-        parent += total[k] * total[k]
-    parent /= weight + ridge
+    used = _ordered_bins(sums, category, work)
     missing = (sums[0, 0] & _WEIGHTS) > 0
     for side in range(2 if missing else 1):  # missing values go to the right, then to the left
-        w = (sums[0, 0] & _WEIGHTS) / WEIGHT if side else 0.0
-        for k in range(c):
-            left[k] = sums[0, k] >> _SHIFT if side else 0.0
-        # With missing values there is one more border: between these and all others.
-        for border in range(used if missing and side == 0 else used - 1):
-            b = work.bin[border]
-            w += (sums[b, 0] & _WEIGHTS) / WEIGHT
-            left_square, right_square = 0.0, 0.0
-            for k in range(c):
-                left[k] += sums[b, k] >> _SHIFT
-                right = total[k] - left[k]
-                left_square += left[k] * left[k]
-                right_square += right * right
-            if w < LEAST_ROWS or weight - w < LEAST_ROWS:
-                continue
-            gain = left_square / (w + ridge) + right_square / (weight - w + ridge) - parent
-            if gain > work.gain[q]:
-                work.gain[q], work.feature[q] = gain, feature
-                work.right[q] = _mask(sums, category, used, border, side, 2.0 * w < weight, work)
+        _write_gains(sums, CATEGORY_RIDGE if category else RIDGE, weight, used, side, work)
+        best = work.gain[q]
+        for border in range(used):
+            best = larger(best, work.gains[border])
+        if best > work.gain[q]:
+            border = 0
+            while work.gains[border] < best:
+                border += 1
+            heavier = 2.0 * work.weight[border] < weight
+            work.gain[q], work.feature[q] = best, feature
+            work.right[q] = _mask(sums, category, used, border, side, heavier, work)
+
+
+@inner
+def _write_gains(
+    sums: Words, ridge: float, weight: float, used: int, side: int, work: TreeWork
+) -> None:
+    """Write the gain of a split after each of the bins work.bin[:used], 0 where it is not allowed.
+
+    Bins are added one by one, as integers; all else runs in vector registers.
+
+    sums, weight: see `_split`.
+    side: 1 if missing values go to the left.
+    """
+    gains, left_weight, prefix = work.gains, work.weight, work.prefix
+    left_square, right_square = work.left_square, work.right_square
+    for i in range(used):
+        left_square[i] = right_square[i] = 0.0
+    parent = 0.0
+    for k in range(sums.shape[1]):
+        total = work.total[k]
+        parent += total * total
+        word = sums[0, k] if side else 0
+        for i in range(used):
+            word += sums[work.bin[i], k]
+            prefix[i] = word
+        for i in range(used):
+            left = float(prefix[i] >> _SHIFT)
+            right = total - left
+            left_square[i] += left * left
+            right_square[i] += right * right
+        if k == 0:
+            for i in range(used):
+                left_weight[i] = (prefix[i] & _WEIGHTS) / WEIGHT
+    parent /= weight + ridge
+    for i in range(used):
+        w = left_weight[i]
+        gain = left_square[i] / (w + ridge) + right_square[i] / (weight - w + ridge) - parent
+        gains[i] = gain if smaller(w, weight - w) >= LEAST_ROWS else 0.0
+
+
+@inner
+def _ordered_bins(sums: Words, category: bool, work: TreeWork) -> int:
+    """Write to work.bin the bins between which a column may be split; return how many they are.
+
+    Of numbers these are all bins, as the best split is the same; of categories those with rows of
+    the leaf, by their mean gradient in the channel where it varies most.
+    """
+    if not category:
+        for b in range(1, BINS):
+            work.bin[b - 1] = b
+        return BINS - 1
+    used = 0
+    for b in range(1, BINS):
+        if sums[b, 0] & _WEIGHTS:
+            work.bin[used] = b
+            used += 1
+    _order_bins(sums, used, work)
+    return used
 
 
 @inner

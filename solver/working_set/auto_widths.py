@@ -111,7 +111,7 @@ class AutoWidths:
         gamma: float | None = None,
         horizon: float | None = None,
     ) -> None:
-        self._build = build
+        self.build = build
         self._fixed = gamma, horizon
         self.widths = Widths(gamma or 1.0, horizon or NEVER, 0)
         self.learner = build(self.widths.gamma)
@@ -178,10 +178,6 @@ class AutoWidths:
     def past(self) -> Past:
         """The kept past; not to be changed."""
         return self._past
-
-    def new_set(self, gamma: float) -> WorkingSet:
-        """Return a set without samples for a gamma."""
-        return self._build(gamma)
 
     def go_on_from(self, learner: WorkingSet, widths: Widths, past: Past) -> None:
         """Take over a set that others made, its widths, and the kept past."""
@@ -270,7 +266,7 @@ class AutoWidths:
         weight = np.concatenate([weight, member_weight[missing]])
         pulling = np.flatnonzero(widths.centre - time <= _HORIZONS_OF_PULL * widths.horizon)
         order = pulling[np.argsort(time[pulling])][-_MOST_REBUILT:]
-        self.learner = self._build(widths.gamma)
+        self.learner = self.build(widths.gamma)
         self.learner.meet_classes(old.n_classes)
         timed = widths.timed(X[order], time[order])
         self.learner.absorb(timed, codes[order], weight=weight[order])
@@ -290,7 +286,7 @@ class AutoWidths:
         gamma, horizon, centre = (float(value) for value in state["widths"])
         self.widths = Widths(gamma, horizon, int(centre))
         self._past.restore("past_", state)
-        self.learner = self._build(gamma)
+        self.learner = self.build(gamma)
         self.learner.restore(state)
         self._drop_search()
         if "search_due" in state:

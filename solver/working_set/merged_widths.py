@@ -38,7 +38,7 @@ def merge_widths(
         if seen[k]:
             support = renumbered(support_of(part.learner), class_codes[k], classes)
             supports.append(_retimed(support, part.widths, widths, seen, k))
-    learner = merged.new_set(gamma)
+    learner = merged.build(gamma)
     unite(learner, supports, classes)
     merged.go_on_from(learner, widths, _joined_past(each, class_codes, seen))
 

@@ -11,7 +11,7 @@ from wolfstream.solver.arrays import FloatArray
 from wolfstream.solver.compiled import inner, larger, smaller
 from wolfstream.solver.simplex.problem import Problem, tie_width
 from wolfstream.solver.working_set.hessian import Ridge, gather, kernel_row
-from wolfstream.solver.working_set.sweep import STRETCH, Ends, Members, diagonal_of
+from wolfstream.solver.working_set.sweep import STRETCH, ExtremeMembers, Members, diagonal_of
 
 # Gains of swaps that differ by less than this share of themselves are equal.
 TIE = 1e-8
@@ -20,7 +20,7 @@ _FLAT = 1e-300
 
 
 @inner
-def best_partner(members: Members, ends: Ends) -> int:
+def best_partner(members: Members, ends: ExtremeMembers) -> int:
     """Return the member whose swap with `ends.best` lowers q most, `ends.worst` if none does.
 
     This is the second order choice of Fan, Chen and Lin 2005, section 3 (LIBSVM's), with the

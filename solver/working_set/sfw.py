@@ -26,7 +26,7 @@ from wolfstream.solver.working_set.hessian import (
     layout_of,
 )
 from wolfstream.solver.working_set.partner import best_partner
-from wolfstream.solver.working_set.sweep import Ends, Members, away, ends_of, swap, toward
+from wolfstream.solver.working_set.sweep import ExtremeMembers, Members, away, ends_of, swap, toward
 
 # How many corrective steps follow a sample in the set whatever the gap, if the rule allows them.
 ALWAYS = 2
@@ -109,7 +109,7 @@ def walk(
         while old > 0 and problem.column[old - 1] >= values.stored:
             old -= 1
     layout = layout_of(problem, old)
-    ends = Ends(progress[BEST], progress[WORST]) if waiting else ends_of(problem)
+    ends = ExtremeMembers(progress[BEST], progress[WORST]) if waiting else ends_of(problem)
     members = Members(problem, values, layout, rule.ridge, scratch.buffer)
     predicted = 0
     for k in range(progress[SAMPLE], len(arrivals.sign)):
@@ -140,12 +140,12 @@ def walk(
 @inner
 def _arrive(
     members: Members,
-    ends: Ends,
+    ends: ExtremeMembers,
     arrivals: Arrivals,
     trace: Trace,
     k: int,
     progress: NDArray[np.int64],
-) -> Ends:
+) -> ExtremeMembers:
     """Predict sample k, admit it if its gradient is the largest; returns the ends."""
     problem, values = members.problem, members.values
     decision = decision_value(problem, values, members.layout, k)
@@ -158,19 +158,19 @@ def _arrive(
     if member < 0 and (first or g_k >= problem.gradient[best] - tie_width(problem)):
         best = _admit(problem, values, arrivals, k, g_k)
         trace.admitted[k] = True
-    return Ends(best, ends.worst)
+    return ExtremeMembers(best, ends.worst)
 
 
 @inner
 def _step(
     members: Members,
-    ends: Ends,
+    ends: ExtremeMembers,
     rule: Rule,
     trace: Trace,
     k: int,
     row: Float64Array,
     progress: NDArray[np.int64],
-) -> tuple[int, Ends]:
+) -> tuple[int, ExtremeMembers]:
     """Take P1's step for sample k; returns the column of a missing row or -1, and the ends."""
     problem, values = members.problem, members.values
     start = progress[STAGE] == START
@@ -191,8 +191,8 @@ def _step(
 
 @inner
 def _correct(
-    members: Members, ends: Ends, always: int, most: int, progress: NDArray[np.int64]
-) -> tuple[int, Ends]:
+    members: Members, ends: ExtremeMembers, always: int, most: int, progress: NDArray[np.int64]
+) -> tuple[int, ExtremeMembers]:
     """Take `always` swaps (P4) toward the best member, and up to `most` while the gap > q / 2.
 
     The partner is the member whose swap lowers q most (`partner.best_partner`), as in LIBSVM. P4's

@@ -16,7 +16,7 @@ from wolfstream.solver.working_set.hessian import Ridge, ridge_of
 from wolfstream.solver.working_set.pair_problems import PairArrays, problem_at
 from wolfstream.solver.working_set.partner import TIE, gain_of, swaps_to
 from wolfstream.solver.working_set.squares import Squares
-from wolfstream.solver.working_set.sweep import Ends
+from wolfstream.solver.working_set.sweep import ExtremeMembers
 
 
 class SquareProblem(NamedTuple):
@@ -41,7 +41,7 @@ def square_problem_at(
 
 
 @inner
-def ends_in(problem: Problem) -> Ends:
+def ends_in(problem: Problem) -> ExtremeMembers:
     """Return the first members with the largest and the smallest gradient, up to ties."""
     alpha, g, tie = problem.alpha, problem.gradient, tie_width(problem)
     n, largest, smallest = np.uint64(problem.size[0]), -np.inf, np.inf
@@ -54,7 +54,7 @@ def ends_in(problem: Problem) -> Ends:
         best += one
     while worst + one < n and (alpha[worst] == 0.0 or g[worst] > smallest + tie):
         worst += one
-    return Ends(int(np.int64(best)), int(np.int64(worst)))
+    return ExtremeMembers(int(np.int64(best)), int(np.int64(worst)))
 
 
 @inner
@@ -79,7 +79,7 @@ def start(pair: SquareProblem, first: int) -> None:
 
 
 @inner
-def toward(pair: SquareProblem, p: int) -> tuple[float, Ends]:
+def toward(pair: SquareProblem, p: int) -> tuple[float, ExtremeMembers]:
     """alpha <- (1 - lambda) alpha + lambda e_p (P1 Algorithm 2); returns lambda and the ends."""
     problem = pair.problem
     step, problem.q[0] = toward_length(problem, p, _diagonal_of(pair, p))
@@ -87,7 +87,7 @@ def toward(pair: SquareProblem, p: int) -> tuple[float, Ends]:
 
 
 @inner
-def away(pair: SquareProblem, p: int) -> tuple[int, float, Ends]:
+def away(pair: SquareProblem, p: int) -> tuple[int, float, ExtremeMembers]:
     """alpha <- (1 + lambda) alpha - lambda e_p (P1 Algorithm 4); returns kind, lambda, ends."""
     problem = pair.problem
     step, dropped, problem.q[0] = away_length(problem, p, _diagonal_of(pair, p))
@@ -96,7 +96,9 @@ def away(pair: SquareProblem, p: int) -> tuple[int, float, Ends]:
 
 
 @inner
-def _rescale(pair: SquareProblem, p: int, keep: float, step: float, alpha_p: float) -> Ends:
+def _rescale(
+    pair: SquareProblem, p: int, keep: float, step: float, alpha_p: float
+) -> ExtremeMembers:
     """alpha <- keep alpha + step e_p, g <- keep g - 2 step A_p; alpha_p is p's new weight."""
     problem, row_p = pair.problem, pair.square[p]
     problem.steps[0] += 1
@@ -111,7 +113,7 @@ def _rescale(pair: SquareProblem, p: int, keep: float, step: float, alpha_p: flo
 
 
 @inner
-def swap(pair: SquareProblem, best: int, partner: int) -> tuple[float, Ends]:
+def swap(pair: SquareProblem, best: int, partner: int) -> tuple[float, ExtremeMembers]:
     """alpha <- alpha + lambda (e_best - e_partner) (P4 section 2.2); returns lambda, the ends."""
     problem, ridge, row_best = pair.problem, pair.ridge, pair.square[best]
     row_partner, g, sign = pair.square[partner], problem.gradient, problem.sign
@@ -129,7 +131,7 @@ def swap(pair: SquareProblem, best: int, partner: int) -> tuple[float, Ends]:
 
 
 @inner
-def best_partner(pair: SquareProblem, ends: Ends) -> int:
+def best_partner(pair: SquareProblem, ends: ExtremeMembers) -> int:
     """Return the member whose swap with `ends.best` lowers q most; see `partner.best_partner`."""
     problem, row_best, gain = pair.problem, pair.square[ends.best], pair.scratch
     g, y = problem.gradient[ends.best], problem.sign[ends.best]

@@ -27,7 +27,7 @@ from wolfstream.solver.working_set.square_steps import (
     toward,
 )
 from wolfstream.solver.working_set.squares import Squares
-from wolfstream.solver.working_set.sweep import Ends
+from wolfstream.solver.working_set.sweep import ExtremeMembers
 
 
 @compiled
@@ -101,7 +101,7 @@ def _walk(
             _update_decisions(total, arrivals, k, problem, best, 0.0, 1.0)
             trace.step[k], ends = INITIAL, ends_in(problem)
             continue
-        ends = _step(pair, Ends(best, ends.worst), arrivals, rule, trace, total, k)
+        ends = _step(pair, ExtremeMembers(best, ends.worst), arrivals, rule, trace, total, k)
         always = ALWAYS if member >= 0 or trace.admitted[k] else 0
         ends = _correct(pair, ends, arrivals, always, rule.corrective_steps, total, k)
 
@@ -130,13 +130,13 @@ def _admit(pair: SquareProblem, arrivals: Arrivals, k: int, gradient: float) -> 
 @inner
 def _step(
     pair: SquareProblem,
-    ends: Ends,
+    ends: ExtremeMembers,
     arrivals: Arrivals,
     rule: Rule,
     trace: Trace,
     total: Float64Array,
     k: int,
-) -> Ends:
+) -> ExtremeMembers:
     """Take P1's step for sample k; returns the ends."""
     problem = pair.problem
     if rule.away_steps and away_is_steeper(problem, ends.best, ends.worst):
@@ -152,13 +152,13 @@ def _step(
 @inner
 def _correct(
     pair: SquareProblem,
-    ends: Ends,
+    ends: ExtremeMembers,
     arrivals: Arrivals,
     always: int,
     most: int,
     total: Float64Array,
     k: int,
-) -> Ends:
+) -> ExtremeMembers:
     """Take the swaps after P1's step for sample k, as `sfw` does; returns the ends."""
     problem = pair.problem
     for count in range(most):

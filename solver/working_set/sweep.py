@@ -40,7 +40,7 @@ class Members(NamedTuple):
     buffer: FloatArray
 
 
-class Ends(NamedTuple):
+class ExtremeMembers(NamedTuple):
     """The member with the largest gradient, and that with the smallest among those with weight."""
 
     best: int
@@ -48,13 +48,13 @@ class Ends(NamedTuple):
 
 
 @inner
-def ends_of(problem: Problem) -> Ends:
+def ends_of(problem: Problem) -> ExtremeMembers:
     """Return the ends by a search over all members."""
-    return Ends(best_vertex(problem), worst_vertex(problem))
+    return ExtremeMembers(best_vertex(problem), worst_vertex(problem))
 
 
 @inner
-def toward(members: Members, p: int) -> Ends:
+def toward(members: Members, p: int) -> ExtremeMembers:
     """alpha <- (1 - lambda) alpha + lambda e_p (P1 Algorithm 2); returns the new ends."""
     problem = members.problem
     step, problem.q[0] = toward_length(problem, p, diagonal_of(members, p))
@@ -62,7 +62,7 @@ def toward(members: Members, p: int) -> Ends:
 
 
 @inner
-def away(members: Members, p: int) -> tuple[int, Ends]:
+def away(members: Members, p: int) -> tuple[int, ExtremeMembers]:
     """alpha <- (1 + lambda) alpha - lambda e_p (P1 Algorithm 4); returns kind and new ends."""
     problem = members.problem
     step, dropped, problem.q[0] = away_length(problem, p, diagonal_of(members, p))
@@ -71,7 +71,7 @@ def away(members: Members, p: int) -> tuple[int, Ends]:
 
 
 @inner
-def swap(members: Members, best: int, partner: int) -> Ends:
+def swap(members: Members, best: int, partner: int) -> ExtremeMembers:
     """alpha <- alpha + lambda (e_best - e_partner) (P4 section 2.2); returns the new ends."""
     problem, values, layout, ridge = members.problem, members.values, members.layout, members.ridge
     n, g, sign = problem.size[0], problem.gradient, problem.sign
@@ -106,7 +106,7 @@ def diagonal_of(members: Members, p: int) -> float:
 
 
 @inner
-def _rescale(members: Members, p: int, keep: float, step: float, alpha_p: float) -> Ends:
+def _rescale(members: Members, p: int, keep: float, step: float, alpha_p: float) -> ExtremeMembers:
     """alpha <- keep alpha + step e_p, g <- keep g - 2 step A_p; alpha_p is p's new weight."""
     problem, values, layout = members.problem, members.values, members.layout
     problem.steps[0] += 1
@@ -211,7 +211,7 @@ def _compare(
 
 
 @inner
-def _ends_in(problem: Problem, extremes: _Extremes) -> Ends:
+def _ends_in(problem: Problem, extremes: _Extremes) -> ExtremeMembers:
     """Return the first members with the extreme gradients, up to ties."""
     alpha, g, tie = problem.alpha, problem.gradient, tie_width(problem)
     best, worst, last = extremes.best, extremes.worst, problem.size[0] - 1
@@ -221,4 +221,4 @@ def _ends_in(problem: Problem, extremes: _Extremes) -> Ends:
         best += 1
     while worst < last and (alpha[worst] == 0.0 or g[worst] > extremes.lowest + tie):
         worst += 1
-    return Ends(best, worst)
+    return ExtremeMembers(best, worst)

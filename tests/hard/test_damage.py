@@ -18,8 +18,8 @@ from typing import Any
 import pytest
 
 from tests.hard.conftest import Report
-from tests.service.engine.test_recovery import learn
 from tests.service.process import CommandProcess
+from tests.service.recovery.test_recovery import learn
 from tests.service.streams import three_classes
 from wolfstream.service.engine.recovery_order import Room, recover
 from wolfstream.service.errors import StartupError

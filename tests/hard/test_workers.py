@@ -58,7 +58,7 @@ def workers_of(leader: int) -> list[int]:
     return [
         int(child)
         for child in children
-        if b"wolfstream.service.web.worker" in Path(f"/proc/{child}/cmdline").read_bytes()
+        if b"wolfstream.service.server.worker" in Path(f"/proc/{child}/cmdline").read_bytes()
     ]
 
 

@@ -1,13 +1,15 @@
-"""Fixtures: a real server for a test module, a fresh model name, and system calls that fail."""
+"""Fixtures: a real server for a test module, a model name, failing system calls, and an engine."""
 
 import uuid
 from collections.abc import Iterator
+from pathlib import Path
 
 import httpx
 import pytest
 
 from tests.service.process import ServerProcess
 from tests.service.syscalls.library import SystemCalls, build_library
+from tests.service.writer_bench import Bench
 
 
 @pytest.fixture(scope="module")
@@ -38,3 +40,11 @@ def system_calls() -> SystemCalls:
     if library is None:
         pytest.skip("there is no compiler of C here: install gcc")
     return SystemCalls(library)
+
+
+@pytest.fixture
+def bench(tmp_path: Path) -> Iterator[Bench]:
+    """An engine over a new data directory, without a server."""
+    bench = Bench(tmp_path / "data")
+    yield bench
+    bench.close()

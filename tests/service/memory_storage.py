@@ -67,7 +67,7 @@ class _Part:
 
 class _Log:
     faults: list[str] = []
-    deleted = False
+    incomplete = deleted = False
     n_rollbacks = 0
 
     def __init__(self, memory: MemoryStorage, model: int) -> None:
@@ -107,9 +107,6 @@ class _Log:
         return self.memory.epochs.get(self.model)
 
     def epoch_before(self, _sequence: int) -> str | None:
-        return None
-
-    def rolled_back_at(self) -> int | None:
         return None
 
     def rollbacks(self) -> list[Rollback]:

@@ -4,13 +4,13 @@ import gc
 import importlib
 import importlib.util
 
-from wolfstream.service.native.compile_cache import is_complete, use_compile_cache
+from wolfstream.service.compilation.compile_cache import is_complete, use_compile_cache
 
 use_compile_cache()  # before numba is imported
 
 for _name in (
     "wolfstream.service.cli.main",
-    "wolfstream.service.web.server",
+    "wolfstream.service.server.main_process",
     "tests.service.process",
 ):
     importlib.import_module(_name)
@@ -18,10 +18,10 @@ for _name in (
 for _name in ("uvicorn.loops.uvloop", "uvicorn.lifespan.off", "httpcore"):
     importlib.import_module(_name)
 if importlib.util.find_spec("nats"):
-    importlib.import_module("wolfstream.service.web.joining")
+    importlib.import_module("wolfstream.service.server.joining")
     importlib.import_module("wolfstream.service.cluster.roles")
 
-from wolfstream.service.native.compiled_parts import compile_all, needed_first, parts  # noqa: E402
+from wolfstream.service.compilation.compiled_parts import compile_all, needed_first, parts  # noqa: E402
 from wolfstream.service.settings import Settings  # noqa: E402
 from wolfstream.service.web.formats.memory import MemoryBudget  # noqa: E402
 from wolfstream.service.web.routes.app import create_app  # noqa: E402

@@ -18,14 +18,14 @@ from wolfstream.service.cluster.followed_views import FollowedViews
 from wolfstream.service.fleet import bucket_watch
 from wolfstream.service.fleet.bucket_watch import watch_entries
 from wolfstream.service.fleet.connection import _cancel_others
-from wolfstream.service.web import worker_server
-from wolfstream.service.web.worker_server import _Worker
+from wolfstream.service.server import worker_server
+from wolfstream.service.server.worker_server import _Worker
 
 TICKS = range(6)
 
 
 class Nobody:
-    """A director of no models, and the other replicas, who are asked for nothing."""
+    """The roles of no models, and the other replicas, who are asked for nothing."""
 
     async def close(self) -> None:
         """End nothing."""

@@ -10,7 +10,7 @@ from tests.simulation import standard_library
 
 standard_library.install()
 
-from wolfstream.service.native.compile_cache import use_compile_cache  # noqa: E402
+from wolfstream.service.compilation.compile_cache import use_compile_cache  # noqa: E402
 
 use_compile_cache()  # before numba is imported
 
@@ -21,8 +21,8 @@ from tests.simulation import loops  # noqa: E402
 
 loops.install()
 for _name in (
-    "wolfstream.service.web.server",
-    "wolfstream.service.web.joining",
+    "wolfstream.service.server.main_process",
+    "wolfstream.service.server.joining",
     "wolfstream.service.cluster.roles",
     "nats.js.kv",
 ):
@@ -33,7 +33,7 @@ for _name in ("encodings.cp437", "encodings.idna", "pydantic.v1"):
 standard_library.install_late()
 
 from tests.simulation.specs import SPECS  # noqa: E402
-from wolfstream.service.native.compiled_parts import parts_for  # noqa: E402
+from wolfstream.service.compilation.compiled_parts import parts_for  # noqa: E402
 from wolfstream.service.settings import Settings  # noqa: E402
 from wolfstream.service.spec.model import read_spec  # noqa: E402
 from wolfstream.service.web.formats.memory import MemoryBudget  # noqa: E402

@@ -1,7 +1,7 @@
 """A whole replica: what `wolfstream serve --fleet` runs, in threads of the simulation.
 
-Everything is the product's, from `service.web.server.serve` on, except uvicorn's sockets, the
-connection to NATS, and what is compiled at the start.
+Everything is the product's, from `service.server.main_process.serve` on, except uvicorn's sockets,
+the connection to NATS, and what is compiled at the start.
 """
 
 import asyncio
@@ -20,11 +20,11 @@ from tests.simulation.kernel import Group, Kernel
 from tests.simulation.loops import Loop
 from tests.simulation.network import Listener, Network
 from tests.simulation.stream_link import Connections, SimulatedWire
+from wolfstream.service.compilation.warm_up import WarmUp
 from wolfstream.service.errors import StartupError
 from wolfstream.service.fleet import opening
-from wolfstream.service.native.warm_up import WarmUp
+from wolfstream.service.server import main_process
 from wolfstream.service.settings import Settings
-from wolfstream.service.web import server
 
 logger = logging.getLogger("tests.simulation")
 
@@ -121,7 +121,7 @@ class Replica:
         )
         _of_group[group] = self
         try:
-            server.serve(settings, {})
+            main_process.serve(settings, {})
         except StartupError as error:
             logger.warning("%s does not start: %s", self.name, error)
         except Exception:
@@ -187,7 +187,7 @@ class _Compiled(WarmUp):
 def install(world: World) -> None:
     """Replace what a replica would do to the real world."""
     _replace(
-        server,
+        main_process,
         set_up_logging=lambda _: None,
         bound_sockets=_no_sockets,
         WarmUp=_Compiled,

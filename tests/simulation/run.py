@@ -36,7 +36,7 @@ _COLLECT_SECONDS = 20.0
 _LINES = 4000
 _OF_REQUESTS = (
     "wolfstream.service.web.formats",
-    "wolfstream.service.web.layers",
+    "wolfstream.service.web.transport",
     "wolfstream.service.web.routes",
 )
 

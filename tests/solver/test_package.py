@@ -26,5 +26,5 @@ def test_each_place_on_the_map_exists(module, name):
 
 
 def test_the_server_does_not_import_scikit_learn():
-    code = "import sys, wolfstream.service.web.server; assert 'sklearn' not in sys.modules"
+    code = "import sys, wolfstream.service.server.main_process; assert 'sklearn' not in sys.modules"
     subprocess.run([sys.executable, "-c", code], cwd=ROOT, check=True, timeout=120)

@@ -2,7 +2,8 @@
 
 JSON, MessagePack, lines, tensors, compressed bodies, and problems (RFC 9457).
 
-It may import `service.model`, `service.files`, `service.samples`, `service.spec`, `service.calls`,
+It may import `service.model`, `service.files`, `service.calls`, `service.samples`, `service.spec`,
 `service.diagnostics`, `service.settings`, `solver.prepare`.
-It is imported by `service.web`, `service.web.routes`, `service.web.openapi`, `service.web.layers`.
+It is imported by `service.server`, `service.web.routes`, `service.web.openapi`,
+`service.web.transport`.
 """

@@ -115,7 +115,7 @@ def check_query(query: bytes, known: Collection[str]) -> None:
 async def check_query_of_route(connection: HTTPConnection) -> None:
     """Check the query against the parameters that the call takes; a dependency of all routes.
 
-    `web.layers.shortcut` bypasses dependencies, and a dependency cannot refuse a stream: both check
+    `transport.shortcut` bypasses dependencies, and a dependency cannot refuse a stream: both check
     the query themselves.
     """
     scope = connection.scope

@@ -1,6 +1,6 @@
 """Collects the Prometheus metrics of the server and of the models, afresh for each request.
 
-It may import `service.web.layers`, `service.engine`, `service.storage`, `service.model`,
+It may import `service.web.transport`, `service.engine`, `service.storage`, `service.model`,
 `service.heads`, `service.diagnostics`.
 It is imported by `service.web.routes`.
 """

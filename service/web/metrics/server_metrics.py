@@ -12,7 +12,6 @@ from prometheus_client.registry import Collector
 
 from wolfstream.service.engine.facade import Engine
 from wolfstream.service.storage.data_directory import DiskUse, disk_use
-from wolfstream.service.web.layers.observer import Requests
 from wolfstream.service.web.metrics.families import (
     add_histogram,
     counters,
@@ -21,6 +20,7 @@ from wolfstream.service.web.metrics.families import (
     gauge,
     gauges,
 )
+from wolfstream.service.web.transport.observer import Requests
 
 
 class ServerCollector(Collector):

@@ -19,13 +19,6 @@ from wolfstream.service.settings import Settings
 from wolfstream.service.web.formats.memory import MemoryBudget
 from wolfstream.service.web.formats.problems import add_problems, problem_response
 from wolfstream.service.web.formats.query import check_query_of_route
-from wolfstream.service.web.layers.forwarding import Forwarding
-from wolfstream.service.web.layers.guard import Guard
-from wolfstream.service.web.layers.leader_proxy import LeaderProxy, StreamProxy
-from wolfstream.service.web.layers.observer import Observer, Requests
-from wolfstream.service.web.layers.origins import Origins
-from wolfstream.service.web.layers.shares import LastingConnections
-from wolfstream.service.web.layers.shortcut import Shortcut
 from wolfstream.service.web.openapi.document import document
 from wolfstream.service.web.routes.endpoints import Endpoints, add_routes
 from wolfstream.service.web.routes.events import event_endpoints
@@ -45,6 +38,13 @@ from wolfstream.service.web.routes.server import (
 )
 from wolfstream.service.web.routes.state import state_endpoints
 from wolfstream.service.web.routes.stream import Streams, stream_endpoints
+from wolfstream.service.web.transport.forwarding import ForwardingMiddleware
+from wolfstream.service.web.transport.guard import Guard
+from wolfstream.service.web.transport.leader_proxy import LeaderProxy, StreamProxy
+from wolfstream.service.web.transport.observer import Observer, Requests
+from wolfstream.service.web.transport.origins import Origins
+from wolfstream.service.web.transport.shares import LastingConnections
+from wolfstream.service.web.transport.shortcut import Shortcut
 
 
 class Application(FastAPI):
@@ -121,7 +121,7 @@ def create_app(
         }
         view_app = Shortcut(inner, view_endpoints)
         max_bytes = max(settings.body_bytes, settings.state_bytes)
-        inner = Forwarding(inner, membership, view_app, problem_response, max_bytes)
+        inner = ForwardingMiddleware(inner, membership, view_app, problem_response, max_bytes)
     if leader is None:  # else workers have the clients' connections
         inner = LastingConnections(inner, settings, problem_response)
     app.layers = _layers(app, inner, engine, settings, ring, requests)

@@ -1,6 +1,6 @@
 """The hot endpoints: learn samples, predict rows, and label predicted rows.
 
-`web.layers.shortcut` calls them directly.
+`web.transport.shortcut` calls them directly.
 """
 
 import asyncio

@@ -17,11 +17,11 @@ from wolfstream.service.settings import Settings
 from wolfstream.service.web.formats.body import read_body, respond, respond_json
 from wolfstream.service.web.formats.memory import RESERVE, MemoryBudget
 from wolfstream.service.web.formats.wire import JSON, OCTETS
-from wolfstream.service.web.layers.observer import Requests
 from wolfstream.service.web.metrics.model_metrics import ModelCollector
 from wolfstream.service.web.metrics.server_metrics import ServerCollector
 from wolfstream.service.web.routes.endpoints import Endpoints, by_name
 from wolfstream.service.web.routes.stream import Streams
+from wolfstream.service.web.transport.observer import Requests
 
 
 def metrics_endpoints(
@@ -111,7 +111,7 @@ def health_endpoints(engine: Engine, membership: Membership | None) -> Endpoints
         """
         check_ready(engine)
         if membership is not None:
-            membership.director.check()
+            membership.roles.check()
         details = {
             "compiling": engine.readiness.progress,
             "recovering": _recovering(engine),

@@ -11,8 +11,8 @@ from click.testing import CliRunner, Result
 
 from wolfstream.service.cli.main import main
 from wolfstream.service.errors import StartupError
+from wolfstream.service.server import main_process
 from wolfstream.service.settings import Settings
-from wolfstream.service.web import server
 
 
 @pytest.fixture(autouse=True)
@@ -26,7 +26,7 @@ def no_variables(monkeypatch: pytest.MonkeyPatch):
 def served(monkeypatch: pytest.MonkeyPatch) -> list[Settings]:
     """The settings with which `serve` would have started."""
     settings: list[Settings] = []
-    monkeypatch.setattr(server, "serve", lambda given, *_: settings.append(given))
+    monkeypatch.setattr(main_process, "serve", lambda given, *_: settings.append(given))
     return settings
 
 
@@ -34,7 +34,7 @@ def served(monkeypatch: pytest.MonkeyPatch) -> list[Settings]:
 def loaded(monkeypatch: pytest.MonkeyPatch) -> dict[str, Path]:
     """The model files with which `serve` would have started."""
     loads: dict[str, Path] = {}
-    monkeypatch.setattr(server, "serve", lambda _, given, *__: loads.update(given))
+    monkeypatch.setattr(main_process, "serve", lambda _, given, *__: loads.update(given))
     return loads
 
 
@@ -187,7 +187,7 @@ class TestServe:
         def fail(*_: object) -> None:
             raise StartupError("the data directory is in use")
 
-        monkeypatch.setattr(server, "serve", fail)
+        monkeypatch.setattr(main_process, "serve", fail)
         result = run("serve")
         assert result.exit_code == 1
         assert error_line(result) == "Error: the data directory is in use"
@@ -197,7 +197,7 @@ class TestServe:
         self, arguments: list[str], monkeypatch: pytest.MonkeyPatch
     ):
         given: list[bool] = []
-        monkeypatch.setattr(server, "serve", lambda *_: given.append(_[2]))
+        monkeypatch.setattr(main_process, "serve", lambda *_: given.append(_[2]))
         assert run("serve", *arguments).exit_code == 0
         assert given == [bool(arguments)]
 

@@ -13,10 +13,18 @@ from tests.service.specs import PAPERS
 from wolfstream.service.cluster import peers as peers_module
 from wolfstream.service.cluster.feeds import Feeds
 from wolfstream.service.cluster.followed_models import FollowedModels
+from wolfstream.service.cluster.followed_views import FollowedView
 from wolfstream.service.cluster.peers import PeerFailed, Peers
 from wolfstream.service.cluster.served_views import ServedViews
-from wolfstream.service.cluster.view_messages import SEAL, read_request, seal_request
-from wolfstream.service.errors import NotLeader, NotReached, Unauthenticated, UnknownModel
+from wolfstream.service.cluster.versions import Versions
+from wolfstream.service.cluster.view_messages import SEAL, NewerView, read_request, seal_request
+from wolfstream.service.errors import (
+    NotLeader,
+    NotReached,
+    StartupError,
+    Unauthenticated,
+    UnknownModel,
+)
 from wolfstream.service.model.learner import Learner
 from wolfstream.service.model.live import Model
 from wolfstream.service.model.revision import Revision
@@ -29,7 +37,7 @@ ROWS = np.arange(20.0).reshape(10, 2)
 
 
 class Leader:
-    """A replica that leads one model; what asks it is a `Director` for both of them.
+    """A replica that leads one model; what asks it has the part of `Roles` that both of them use.
 
     writing: the task that writes its views for those who follow them.
     """
@@ -61,7 +69,7 @@ class Leader:
             raise UnknownModel("there is none")
         return self.models[name]
 
-    # As the director of the leader.
+    # As the leader.
     def leads(self, _: str) -> bool:
         return not self.takes_over
 
@@ -95,7 +103,7 @@ def response(told: bytes, seal: str) -> httpx.Response:
 
 
 class Elsewhere:
-    """The director of a replica that leads nothing."""
+    """Roles of a replica that leads nothing."""
 
     lag_seconds = 0.0
 
@@ -472,3 +480,19 @@ class TestBytes:
                     await peers.views(leader, {"m": None})
 
         run(work)
+
+
+def test_spec_that_this_replica_cannot_use_is_refused_with_words():
+    learner = Learner(Model(7, "m", ModelSpec.model_validate(PAPERS)), "life.1")
+    learner.publish()
+    versions = Versions()
+    versions.record(learner.model.published)
+    spec = {**learner.model.spec.plain(), "unheard_of": 1}
+
+    async def take() -> None:
+        view = FollowedView("m", 0.0)
+        with pytest.raises(StartupError, match="unheard_of"):
+            await view.take(NewerView(7, spec, versions.newer(None)))
+        assert view.version is None
+
+    asyncio.run(take())

@@ -203,3 +203,13 @@ def test_differences_that_are_kept_take_no_more_than_everything():
     assert len(versions.newer(ViewVersion(versions.latest.numbering, 1))) <= len(
         versions.newer(None)
     )
+
+
+def test_view_of_another_version_of_the_program_is_refused(monkeypatch: pytest.MonkeyPatch):
+    stream = Stream("working set")
+    stream.learn(10)
+    versions = Versions()
+    versions.record(stream.published)
+    monkeypatch.setattr("wolfstream.service.cluster.versions.VIEW_FORMAT", "another")
+    with pytest.raises(OutOfStep, match="another version of the program"):
+        Follower().take(versions.newer(None))

@@ -230,7 +230,7 @@ def workers_of(server: ServerProcess) -> list[int]:
     return [
         int(child)
         for child in children.split()
-        if b"wolfstream.service.web.worker" in Path(f"/proc/{child}/cmdline").read_bytes()
+        if b"wolfstream.service.server.worker" in Path(f"/proc/{child}/cmdline").read_bytes()
     ]
 
 

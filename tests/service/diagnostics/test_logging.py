@@ -33,8 +33,8 @@ from wolfstream.service.diagnostics.logging_setup import (
 from wolfstream.service.diagnostics.tracing import Trace
 from wolfstream.service.errors import Invalid
 from wolfstream.service.web.formats.problems import add_problems
-from wolfstream.service.web.layers import observer
-from wolfstream.service.web.layers.observer import Observer, Requests
+from wolfstream.service.web.transport import observer
+from wolfstream.service.web.transport.observer import Observer, Requests
 
 TRACE_ID, PARENT = "0af7651916cd43dd8448eb211c80319c", "b7ad6b7169203331"
 TRACEPARENT = f"00-{TRACE_ID}-{PARENT}-01"
@@ -355,7 +355,7 @@ def test_a_request_is_told_with_what_it_brought(
     assert 0 < line.pop("duration_seconds") <= told - began + 0.01
     assert line == {
         "level": "INFO",
-        "logger": "wolfstream.service.web.layers.observer",
+        "logger": "wolfstream.service.web.transport.observer",
         "message": "POST /v1/models/{name}/samples 200",
         "request_id": f"learn-{name}",
         "trace_id": TRACE_ID,
@@ -414,7 +414,7 @@ def test_the_log_of_uvicorn_looks_like_ours(server: ServerProcess) -> None:
     line = find(server, logger="uvicorn.error", level="WARNING")
     assert "request_id" not in line
     assert {line["logger"] for line in log(server)} >= {
-        "wolfstream.service.web.server",
+        "wolfstream.service.server.main_process",
         "uvicorn.error",
     }
 

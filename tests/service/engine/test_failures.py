@@ -213,9 +213,9 @@ class TestWriterThatDied:
     ):
         may = threading.Event()
 
-        def late(files: SnapshotFiles, model: int, _: Any) -> None:
+        def late(snapshots: SnapshotFiles, model: int, _: Any) -> None:
             may.wait(30)
-            files.delete(model)
+            snapshots.delete(model)
             raise FileNotFoundError(2, "No such file or directory", "/data/1.partial")
 
         async def work(engine: Engine) -> None:

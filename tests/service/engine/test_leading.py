@@ -68,6 +68,19 @@ def test_a_log_that_does_not_take_a_term_holds_up_no_led_model(monkeypatch: pyte
         asyncio.run(lead())
 
 
+def test_spec_of_another_version_is_no_fault_of_a_client():
+    storage = MemoryStorage().storage
+    with storage.catalogue.creating("m", {**ModelSpec().plain(), "unheard_of": 1}, "first"):
+        pass
+    models: Any = SimpleNamespace(get=lambda _: None, is_being_made=lambda _: False)
+    unused: Any = None
+    leading = Leadership(storage, models, *[unused] * 4)
+    with pytest.raises(NotLeader, match="unheard_of"):
+        asyncio.run(leading.lead("m"))
+    asyncio.run(leading.follow("m"))
+    assert leading.followed == {}
+
+
 def test_a_model_whose_follow_waits_for_others_is_led_at_once():
     """Whoever waits for a thread to follow a model must not keep its takeover waiting."""
     stopped, begun = threading.Event(), list[str]()

@@ -18,9 +18,9 @@ from websockets.sync.client import connect
 
 from tests.service.process import ServerProcess
 from tests.service.specs import PAPERS
+from wolfstream.service.compilation.warm_up import WarmUp
 from wolfstream.service.engine.writer import Writer
 from wolfstream.service.model.learner import Learner
-from wolfstream.service.native.warm_up import WarmUp
 from wolfstream.service.recovery import replay
 from wolfstream.service.storage.crash_marks import ReplayMarks
 from wolfstream.service.web.formats import body

@@ -12,9 +12,9 @@ import numpy as np
 import pytest
 
 from tests.service.engine.test_history import refused
-from tests.service.engine.test_recovery import GRID, SPEC
 from tests.service.heads.test_refit_served import ENDLESS, ask, ended, refitted, running
 from tests.service.process import ServerProcess
+from tests.service.recovery.test_recovery import GRID, SPEC
 from tests.service.streams import body, curve, part, three_classes
 from tests.service.writer_bench import Bench
 from tests.service.writer_bench import state_of as state_in
@@ -23,6 +23,7 @@ from wolfstream.service.heads.kinds import fit_window
 from wolfstream.service.model.learner import Learner
 from wolfstream.service.model.live import Model
 from wolfstream.service.storage.data_directory import open_storage
+from wolfstream.service.storage.log import rolled_back_at
 from wolfstream.service.storage.snapshot_files import SnapshotFiles
 from wolfstream.service.storage.sqlite_log import SqliteTerm
 
@@ -278,7 +279,7 @@ def test_snapshots_after_it_make_its_record_superfluous(tmp_path: Path) -> None:
         bench.learn(model, three_classes(30, seed))
         bench.snapshot(model)
         looking = open_storage(tmp_path, read_only=True)
-        held.append(looking.journal.reader(model.id).rolled_back_at())
+        held.append(rolled_back_at(looking.journal.reader(model.id)))
         looking.close()
         before = state_in(model, ROWS)
         bench, model, after = revived(bench)

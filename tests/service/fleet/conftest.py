@@ -10,7 +10,7 @@ from tests.service.fleet.trio import Trio, call, wait_for_places
 from tests.service.nats import MISSING, NatsServers
 from tests.service.process import ServerProcess
 from tests.service.specs import PAPERS
-from wolfstream.service.web.layers import forwarding
+from wolfstream.service.web.transport import forwarding
 
 
 class Replica(ServerProcess):

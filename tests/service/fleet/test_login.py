@@ -17,7 +17,7 @@ import pytest
 
 from tests.service.nats import MISSING, PROGRAM, NatsServers
 from tests.service.process import free_port, listens
-from tests.service.web.test_tls import Pair, make_pair
+from tests.service.server.test_tls import Pair, make_pair
 
 if MISSING:
     pytest.skip(MISSING, allow_module_level=True)
@@ -27,8 +27,8 @@ from wolfstream.service.fleet import streams
 from wolfstream.service.fleet.connecting import NOBODY, Login
 from wolfstream.service.fleet.connection import NatsConnection
 from wolfstream.service.fleet.opening import connect, keys_at, open_fleet
+from wolfstream.service.server.joining import nats_login
 from wolfstream.service.settings import Settings
-from wolfstream.service.web.joining import nats_login
 
 ROOT = Path(__file__).parents[3]
 _BYTES = 8 << 20

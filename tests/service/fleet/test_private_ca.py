@@ -11,8 +11,8 @@ import pytest
 from tests.service.fleet.conftest import Replica, look_for_leaders_for_long
 from tests.service.fleet.trio import wait_for, wait_for_places
 from tests.service.nats import NatsServers
+from tests.service.server.test_tls import Pair, make_pair
 from tests.service.specs import PAPERS
-from tests.service.web.test_tls import Pair, make_pair
 
 BODY = {"x": [[1, 2], [2, 1]], "y": [0, 1]}
 

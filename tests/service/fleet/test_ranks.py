@@ -22,6 +22,7 @@ from wolfstream.service.cluster.members import (
     ranked,
     stands_by,
     successor,
+    unreadable,
 )
 from wolfstream.service.fleet.connection import NatsConnection
 
@@ -151,6 +152,23 @@ class TestFormats:
         later[5] = [1, 1, 1]
         members = self.hears(nats, WRITTEN, later)
         assert len(ranked("m", members.living())) == 2
+
+    def test_older_version_stays_outside_a_fleet_of_later_ones(self, nats: NatsConnection):
+        later = list(replica("http://later", Formats(2, 1)))
+        members = self.hears(nats, Formats(1, 1), later)
+        deadline = time.monotonic() + 20
+        while not members.outside:
+            assert time.monotonic() < deadline
+            time.sleep(0.01)
+        assert "http://later" in members.outside
+        assert [one.url for one in ranked("m", members.living())] == ["http://later"]
+
+    def test_older_version_joins_where_another_one_is_as_old(self):
+        old, later = replica("http://old", Formats(1, 1)), replica("http://later", Formats(2, 1))
+        assert unreadable(Formats(1, 1), [later]) == ["http://later"]
+        assert unreadable(Formats(1, 1), [later, old]) == []
+        assert unreadable(Formats(1, 1), []) == []
+        assert unreadable(Formats(2, 2), [later, old]) == []
 
 
 def replica(url: str, formats: Formats) -> Replica:

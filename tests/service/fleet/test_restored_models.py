@@ -15,7 +15,7 @@ from tests.service.specs import PAPERS
 
 def wait_briefly_at(gates: Path) -> None:
     """Let a replica's replays wait, and its calls wait for them no longer than half a second."""
-    from wolfstream.service.web.layers import forwarding
+    from wolfstream.service.web.transport import forwarding
 
     look_for_others_briefly()
     wait_at(gates)

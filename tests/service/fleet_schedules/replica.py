@@ -12,7 +12,7 @@ from wolfstream.service.errors import StartupError, StorageFailed
 from wolfstream.service.fleet.connection import NatsConnection
 from wolfstream.service.fleet.opening import Fleet, open_fleet
 from wolfstream.service.storage.entries import CatalogueEntry, Entry
-from wolfstream.service.storage.log import LogReader
+from wolfstream.service.storage.log import LogReader, rolled_back_at
 from wolfstream.service.storage.snapshot_format import DamagedSnapshot, State, UnreadableSnapshot
 from wolfstream.service.storage.term import Part, Term
 
@@ -121,7 +121,7 @@ class Replica:
 
     def restored(self, model: int, log: LogReader) -> Learner:
         """Return a learner of the newest state. Raises StorageFailed."""
-        snapshots, at = self.fleet.snapshots, log.rolled_back_at()
+        snapshots, at = self.fleet.snapshots, rolled_back_at(log)
         try:
             for sequence in snapshots.sequences(model):
                 if at is None or sequence > at:

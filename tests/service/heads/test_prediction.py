@@ -60,7 +60,7 @@ def test_sparse_landmarks_are_looked_up():
     assert wide.view().cost(1, 3) == head.view().cost(1, 3)
 
 
-def test_a_regression_has_one_machine():
+def test_a_regression_has_one_function():
     spec = read_papers_spec({"task": "regression", "asset": {"dimension": 64, "lambda": 1e-3}})
     head = build("asset", spec)
     X = np.random.default_rng(0).standard_normal((300, 3))

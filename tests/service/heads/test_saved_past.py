@@ -16,7 +16,7 @@ from wolfstream.service.model.saved_state import check_numbers, check_state
 from wolfstream.service.samples.validation import Samples
 from wolfstream.service.spec.model import read_spec
 from wolfstream.service.storage.snapshot_format import State
-from wolfstream.solver.stream.label_past import MOST_CLASSES, LabelPast
+from wolfstream.solver.adaptive.label_past import MOST_CLASSES, LabelPast
 
 Arrays = dict[str, NDArray[Any]]
 

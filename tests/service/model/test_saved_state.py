@@ -324,7 +324,7 @@ def test_features_of_more_columns_than_the_rows_have_are_refused():
         ("progress_steps", -1.0),
     ],
 )
-def test_machines_that_cannot_go_on_are_refused(array: str, value: float):
+def test_iterates_that_cannot_go_on_are_refused(array: str, value: float):
     """Their next sample would break the model."""
     spec, state = model("courses")
     for key in (f"asset.{array}", f"asset.course1_{array}"):

@@ -17,11 +17,11 @@ from tests.service.process import ServerProcess
 from tests.service.specs import PAPERS
 from tests.service.streams import two_classes
 from tests.service.web.test_events import events_of, looks_often
-from wolfstream.service.heads.changes import Change
 from wolfstream.service.model.live import Model
 from wolfstream.service.monitor.alerts import Alerts, model_alerts
 from wolfstream.service.spec.model import ModelSpec
 from wolfstream.service.storage.data_directory import side_path
+from wolfstream.solver.calibration.changes import Change
 
 SECRET = "a secret of enough characters"
 FLIPPED = 1600

@@ -19,7 +19,7 @@ from urllib.parse import urlsplit
 import pytest
 
 from tests.service.monitor.conftest import SideFiles
-from tests.service.web.test_tls import Pair, make_pair
+from tests.service.server.test_tls import Pair, make_pair
 from wolfstream.service.errors import StartupError
 from wolfstream.service.monitor import alerts, webhook
 from wolfstream.service.monitor.alerts import Alert, Alerts

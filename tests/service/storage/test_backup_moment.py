@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from tests.service.engine.test_owned_log import SPEC, learn, model_in, upload
+from tests.service.recovery.test_owned_log import SPEC, learn, model_in, upload
 from tests.service.writer_bench import Bench
 from wolfstream.service.storage import backup
 from wolfstream.service.storage.backup import BackupError, back_up

@@ -18,6 +18,7 @@ from wolfstream.service.errors import InDoubt, NotLeader, StartupError, StorageF
 from wolfstream.service.storage.data_directory import open_storage
 from wolfstream.service.storage.entries import Entry, EntryKind, KeyedRequest, Rollback
 from wolfstream.service.storage.interfaces import Storage
+from wolfstream.service.storage.log import rolled_back_at
 from wolfstream.service.storage.snapshot_format import DamagedSnapshot, State
 from wolfstream.service.storage.sqlite_log import SqliteTerm
 from wolfstream.service.storage.term import Part, Term, TermState
@@ -278,7 +279,7 @@ class TestRollbacks:
         append(storage, [samples(model, 3, record=b"3")])
         storage = open_again()
         assert log_of(storage, model).rollbacks() == [rollback(2)]
-        assert log_of(storage, model).rolled_back_at() == 2
+        assert rolled_back_at(log_of(storage, model)) == 2
         assert told(storage, model, 2) == [[b"fit"], [b"3"]]
         assert list(log_of(storage, model).keys()) == [(1, b"k1")]
         assert log_of(storage, model).epoch_since(2) == "later"

@@ -9,7 +9,7 @@ from tests.service.storage.journals import entry, opened
 from tests.service.storage.writing import append, create, log_of, term_of
 from wolfstream.service.storage.entries import Entry, Rollback
 from wolfstream.service.storage.interfaces import Storage
-from wolfstream.service.storage.restore import Cut, cut_at_time
+from wolfstream.service.storage.restore import CutPoint, cut_at_time
 from wolfstream.service.storage.sqlite_file import SqliteFile
 
 
@@ -81,7 +81,7 @@ class TestPredictions:
             monkeypatch.setattr("wolfstream.service.storage.sqlite_journal.now", lambda: 10**13 + 1)
             append(storage, [self.prediction(model, 1, 2), self.labels(model, 2)])
         with closing(SqliteFile(path)) as file:
-            assert cut_at_time(file, model, 10**13) == Cut(1, dated=True, events=True)
+            assert cut_at_time(file, model, 10**13) == CutPoint(1, dated=True, events=True)
         with opened(path) as storage:
             found = [block[0].record for block in log_of(storage, model).blocks(0)]
         assert found == [b"labels", b"kept"]

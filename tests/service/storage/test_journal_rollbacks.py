@@ -9,6 +9,7 @@ from tests.service.storage.writing import append, create, delete, log_of, new_te
 from wolfstream.service.errors import StorageFailed
 from wolfstream.service.storage.entries import KeyedRequest, Rollback
 from wolfstream.service.storage.interfaces import Storage
+from wolfstream.service.storage.log import rolled_back_at
 
 
 class TestRollbacks:
@@ -21,7 +22,7 @@ class TestRollbacks:
         return rollback
 
     def test_there_is_none_at_first(self, storage: Storage, model: int):
-        assert log_of(storage, model).rolled_back_at() is None
+        assert rolled_back_at(log_of(storage, model)) is None
 
     def test_an_exchange_is_written_for_all_of_its_models_or_for_none(
         self, storage: Storage, model: int
@@ -43,19 +44,19 @@ class TestRollbacks:
         written = list[Rollback]()
         for at, digest in ((3, "d1"), (3, "d2"), (7, "d3")):
             written.insert(0, self.back(storage, model, at, digest))
-            assert log_of(storage, model).rolled_back_at() == at
+            assert rolled_back_at(log_of(storage, model)) == at
             assert log_of(storage, model).rollbacks() == written
             assert log_of(storage, model).epoch_since(at) == f"epoch of {digest}"
         assert log_of(storage, model).epoch_since(8) is None
-        assert log_of(storage, other).rolled_back_at() is None
+        assert rolled_back_at(log_of(storage, other)) is None
         delete(storage, model)
-        assert log_of(storage, model).rolled_back_at() is None
+        assert rolled_back_at(log_of(storage, model)) is None
 
     def test_an_epoch_may_begin_without_one(self, storage: Storage, model: int):
         self.back(storage, model, 3)
         new_term(storage, model, "another")
         assert log_of(storage, model).epoch_since(3) == "another"
-        assert log_of(storage, model).rolled_back_at() == 3
+        assert rolled_back_at(log_of(storage, model)) == 3
         term_of(storage, model).drop(4)
         assert log_of(storage, model).epoch_since(0) is None
 
@@ -86,16 +87,16 @@ class TestRollbacks:
     def test_it_is_dropped_with_what_is_before_a_later_snapshot(self, storage: Storage, model: int):
         self.back(storage, model, 5)
         term_of(storage, model).drop(5)
-        assert log_of(storage, model).rolled_back_at() == 5
+        assert rolled_back_at(log_of(storage, model)) == 5
         term_of(storage, model).drop(6)
-        assert log_of(storage, model).rolled_back_at() is None
+        assert rolled_back_at(log_of(storage, model)) is None
 
     def test_one_that_cannot_be_written_leaves_all_as_it_was(self, storage: Storage, model: int):
         append(storage, [entry(model, 1, samples=0, head="semiparametric")])
         fill_disk(storage)
         with pytest.raises(StorageFailed):
             self.back(storage, model, 1, "d" * 100_000)
-        assert log_of(storage, model).rolled_back_at() is None
+        assert rolled_back_at(log_of(storage, model)) is None
         assert len(list(log_of(storage, model).blocks(0))) == 1
 
     def test_it_is_there_for_the_next_process(self, path: Path):

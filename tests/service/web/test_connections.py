@@ -25,10 +25,10 @@ from websockets.sync.client import connect
 from tests.service.access.test_keys import problem
 from tests.service.process import ServerProcess
 from tests.service.specs import PAPERS
+from wolfstream.service.server.http_server import client_config
 from wolfstream.service.settings import Settings
 from wolfstream.service.web.formats.memory import MemoryBudget
-from wolfstream.service.web.http_server import client_config
-from wolfstream.service.web.layers.paced_protocol import Beginnings
+from wolfstream.service.web.transport.paced_protocol import RequestPacer
 
 MOST, PATIENCE, SOON = 4, 1.0, 20.0
 # Addresses whose streams take all connections: one address gets three quarters.
@@ -512,7 +512,7 @@ class TestManyAtOnce:
     def test_few_begin_in_a_pass_of_the_loop(self):
         async def run() -> list[int]:
             begun = list[int]()
-            beginnings = Beginnings()
+            beginnings = RequestPacer()
             for k in range(200):
                 if beginnings.may_begin():
                     begun.append(k)

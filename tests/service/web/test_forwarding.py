@@ -18,7 +18,8 @@ from wolfstream.service.cluster.membership import Membership
 from wolfstream.service.cluster.neighbours import Neighbours
 from wolfstream.service.errors import NotReady
 from wolfstream.service.web.formats.problems import problem_response
-from wolfstream.service.web.layers.forwarding import Forwarding
+from wolfstream.service.web.transport import forwarding
+from wolfstream.service.web.transport.forwarding import ForwardingMiddleware
 
 
 class Alone:
@@ -216,7 +217,7 @@ class Call:
 
     def __init__(
         self,
-        director: Any,
+        roles: Any,
         views: Views,
         path: str,
         answered: int = 200,
@@ -227,9 +228,9 @@ class Call:
         self._answered, self.bodies = answered, list[bytes]()
         self._received = False
         tls = ssl.create_default_context()
-        self.neighbours = Neighbours(director, client_of_replicas(tls))
-        membership = Membership(director, views, None, self.neighbours, tls)  # type: ignore[arg-type]
-        self._layer = Forwarding(
+        self.neighbours = Neighbours(roles, client_of_replicas(tls))
+        membership = Membership(roles, views, None, self.neighbours, tls)  # type: ignore[arg-type]
+        self._layer = ForwardingMiddleware(
             self._not_led, membership, self._of_views, problem_response, 1 << 20
         )
         self._scope = {
@@ -274,10 +275,10 @@ def test_a_call_that_a_stop_cuts_off_before_it_began_is_told_to_try_again():
     """As 503, which says that nothing was learned; a 500 would leave that open."""
 
     async def run() -> list[Any]:
-        director = Alone()
-        call = Call(director, Views(held=False), "/v1/models/m/samples")
+        roles = Alone()
+        call = Call(roles, Views(held=False), "/v1/models/m/samples")
         running = asyncio.create_task(call.run())
-        await director.asked.wait()
+        await roles.asked.wait()
         running.cancel()
         await running
         return call.sent
@@ -316,10 +317,10 @@ def test_a_view_predicts_while_its_model_is_taken_over():
 
 def test_what_a_view_cannot_answer_is_asked_of_the_leader():
     async def run() -> Call:
-        director = Alone()
-        call = Call(director, Views(held=True), "/v2/models/m/infer", answered=421)
+        roles = Alone()
+        call = Call(roles, Views(held=True), "/v2/models/m/infer", answered=421)
         running = asyncio.create_task(call.run())
-        await director.asked.wait()
+        await roles.asked.wait()
         running.cancel()
         await running
         return call
@@ -407,7 +408,9 @@ class TestTakeoverThatTakesLong:
     """Calls are refused while the log is read, and told how far it is."""
 
     def test_refuses_samples_in_time(self, monkeypatch: pytest.MonkeyPatch):
-        monkeypatch.setattr("wolfstream.service.web.layers.forwarding._LEADER_TIMEOUT_SECONDS", 0.2)
+        monkeypatch.setattr(
+            "wolfstream.service.web.transport.forwarding._LEADER_TIMEOUT_SECONDS", 0.2
+        )
         problem = self.refused(Views(held=False), "samples")
         assert (problem["outcome"], problem["type"][-9:]) == ("not-learned", "not-ready")
         assert problem["detail"] == "model 'm' has learned 3 of 9 samples; try again"
@@ -475,7 +478,7 @@ class Reconnecting(Alone):
 def test_call_waits_while_another_server_of_nats_is_reached(
     looks: int, status: int, monkeypatch: pytest.MonkeyPatch
 ):
-    monkeypatch.setattr("wolfstream.service.web.layers.forwarding._LEADER_TIMEOUT_SECONDS", 1.0)
+    monkeypatch.setattr(forwarding, "_LEADER_TIMEOUT_SECONDS", 1.0)
 
     async def run() -> list[Any]:
         call = CallOfLeader(Reconnecting(looks), Views(held=False), "/v1/models/m/samples")
@@ -517,12 +520,12 @@ class TestList:
         """Return the status and the content of a list whose model is described so."""
         return self.listed_by(Moving(*answers))
 
-    def listed_by(self, director: Moving) -> tuple[int, Any]:
+    def listed_by(self, roles: Moving) -> tuple[int, Any]:
         """Return the status and the content of a list of what a replica is to lead."""
 
         async def run() -> list[Any]:
-            async with director.listening():
-                call = Call(director, Views(held=False), "/v1/models", method="GET")
+            async with roles.listening():
+                call = Call(roles, Views(held=False), "/v1/models", method="GET")
                 await call.run()
             return call.sent
 
@@ -538,20 +541,24 @@ class TestList:
         assert self.listed(self.REFUSED, (404, {})) == (200, {"models": []})
 
     def test_is_refused_rather_than_short(self, monkeypatch: pytest.MonkeyPatch):
-        monkeypatch.setattr("wolfstream.service.web.layers.forwarding._LEADER_TIMEOUT_SECONDS", 0.2)
+        monkeypatch.setattr(
+            "wolfstream.service.web.transport.forwarding._LEADER_TIMEOUT_SECONDS", 0.2
+        )
         status, problem = self.listed(self.REFUSED)
         assert status == 503
         assert "no replica leads model 'm' now" in problem["detail"]
 
     def test_asks_for_many_models_at_the_same_time(self):
-        director = Leaderless(40, seconds=0.05)
-        status, listed = self.listed_by(director)
+        roles = Leaderless(40, seconds=0.05)
+        status, listed = self.listed_by(roles)
         assert status == 200
-        assert [model["model"] for model in listed["models"]] == director.names()
-        assert 1 < director.most <= 16
+        assert [model["model"] for model in listed["models"]] == roles.names()
+        assert 1 < roles.most <= 16
 
     def test_is_refused_in_time_for_many_models(self, monkeypatch: pytest.MonkeyPatch):
-        monkeypatch.setattr("wolfstream.service.web.layers.forwarding._LEADER_TIMEOUT_SECONDS", 0.3)
+        monkeypatch.setattr(
+            "wolfstream.service.web.transport.forwarding._LEADER_TIMEOUT_SECONDS", 0.3
+        )
         began = time.monotonic()
         status, problem = self.listed_by(Leaderless(40, seconds=4.0))
         assert time.monotonic() - began < 3.0

@@ -30,8 +30,8 @@ from wolfstream.service.storage.snapshot_files import SnapshotFiles
 from wolfstream.service.storage.snapshot_format import DamagedSnapshot, State, read_state
 from wolfstream.service.web.formats.problems import problem_response
 from wolfstream.service.web.formats.wire import JSON
-from wolfstream.service.web.layers.guard import Guard
-from wolfstream.service.web.layers.origins import Origins
+from wolfstream.service.web.transport.guard import Guard
+from wolfstream.service.web.transport.origins import Origins
 
 
 def raw(values, dtype="<f8"):

@@ -4,7 +4,7 @@ from typing import Any
 
 import pytest
 
-from wolfstream.service.web.layers.http_forwarder import is_read_only, may_be_sent_twice
+from wolfstream.service.web.transport.http_forwarder import is_read_only, may_be_sent_twice
 
 MODEL = "/v1/models/m"
 

@@ -9,7 +9,7 @@ from starlette.types import Receive, Scope, Send
 
 from wolfstream.service.settings import Settings
 from wolfstream.service.web.formats.problems import problem_response
-from wolfstream.service.web.layers.leader_proxy import LeaderProxy
+from wolfstream.service.web.transport.leader_proxy import LeaderProxy
 
 PATH = "/v1/models/m/samples"
 

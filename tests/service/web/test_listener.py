@@ -12,10 +12,10 @@ from pathlib import Path
 import httpx
 import pytest
 
+from tests.service.server.test_tls import Pair, TlsServer, make_pair
 from tests.service.specs import PAPERS
 from tests.service.web.test_connections import all_that_comes
 from tests.service.web.test_room import FLOOD, LIVEZ, MOST, SOON, flood, is_open, opened
-from tests.service.web.test_tls import Pair, TlsServer, make_pair
 
 # Room for those that are refused with a response.
 REFUSED = 64

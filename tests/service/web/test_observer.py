@@ -9,7 +9,7 @@ from starlette.requests import Request
 from starlette.responses import Response
 
 from wolfstream.service.diagnostics.metrics import Histogram
-from wolfstream.service.web.layers.observer import OTHER, Observer
+from wolfstream.service.web.transport.observer import OTHER, Observer
 
 
 def test_headers_are_kept_by_name_and_the_first_of_two_counts() -> None:

@@ -20,7 +20,7 @@ from wolfstream.service.access.key_ring import KeyRing
 from wolfstream.service.access.keys import add_key
 from wolfstream.service.settings import Settings
 from wolfstream.service.web.formats.problems import problem_response
-from wolfstream.service.web.layers.origins import Origins
+from wolfstream.service.web.transport.origins import Origins
 
 PAGE = "https://app.example"
 

@@ -14,11 +14,11 @@ import pytest
 from uvicorn.server import ServerState
 
 from tests.service.process import ServerProcess
+from wolfstream.service.server.http_server import client_config
 from wolfstream.service.settings import Settings
 from wolfstream.service.web.formats import memory
 from wolfstream.service.web.formats.memory import MemoryBudget, Reserve
-from wolfstream.service.web.http_server import client_config
-from wolfstream.service.web.layers.connections import BoundedProtocol
+from wolfstream.service.web.transport.connections import BoundedProtocol
 
 MB = 1 << 20
 # With the process itself, and code that is loaded later; for models, copies and requests.
@@ -126,7 +126,7 @@ def test_request_without_memory_is_not_called_unreadable(
         raise MemoryError
 
     monkeypatch.setattr(BoundedProtocol, "_check_head", fail)
-    monkeypatch.setattr("wolfstream.service.web.layers.connections.RESERVE", Reserve())
+    monkeypatch.setattr("wolfstream.service.web.transport.connections.RESERVE", Reserve())
     response = asyncio.run(run())
     assert b" 503 " in response
     assert b"out-of-memory" in response

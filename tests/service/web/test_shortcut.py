@@ -11,7 +11,7 @@ from starlette.types import ASGIApp, Receive, Scope, Send
 
 from wolfstream.service.errors import TooLarge, Unreadable
 from wolfstream.service.web.formats.problems import add_problems
-from wolfstream.service.web.layers.shortcut import Shortcut
+from wolfstream.service.web.transport.shortcut import Shortcut
 
 PATH = "/v1/models/{name}/predict"
 

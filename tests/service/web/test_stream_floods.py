@@ -20,10 +20,10 @@ from websockets.sync.client import connect
 from tests.service.process import ServerProcess
 from tests.service.specs import PAPERS
 from tests.service.web.test_connections import UPGRADE, all_that_comes, told
+from wolfstream.service.server.http_server import client_config
 from wolfstream.service.settings import Settings
 from wolfstream.service.web.formats.memory import MemoryBudget
-from wolfstream.service.web.http_server import client_config
-from wolfstream.service.web.layers.stream_connections import BoundedStream
+from wolfstream.service.web.transport.stream_connections import BoundedStream
 
 EMPTY_TEXT, EMPTY_PART, EMPTY_MORE = b"\x81\x80", b"\x01\x80", b"\x00\x80"
 PING, PONG = b"\x89\x80", b"\x8a\x80"

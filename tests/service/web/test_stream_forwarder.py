@@ -7,7 +7,7 @@ import pytest
 from uvicorn.protocols.utils import ClientDisconnected
 from websockets.asyncio.server import ServerConnection, serve
 
-from wolfstream.service.web.layers.stream_forwarder import forward_stream
+from wolfstream.service.web.transport.stream_forwarder import forward_stream
 
 SCOPE = {"headers": [], "query_string": b"", "path": "/v1/models/m/stream", "subprotocols": []}
 

@@ -30,8 +30,8 @@ def features(learner, X):
 
 
 def iterate(learner):
-    """gamma_j of each machine."""
-    return learner.course.machines.scale[:, None] * learner.course.machines.direction
+    """gamma_j of each class."""
+    return learner.run.iterates.scale[:, None] * learner.run.iterates.direction
 
 
 def learned(X, codes, length=256, **parameters):
@@ -41,14 +41,14 @@ def learned(X, codes, length=256, **parameters):
 
 
 def oracle_of(learner, X, codes, n_classes):
-    oracle = oracle_asset.Asset(DIMENSION, n_classes, learner.course.rule.lam)
+    oracle = oracle_asset.Asset(DIMENSION, n_classes, learner.run.rule.lam)
     for V, code in zip(features(learner, X), codes, strict=True):
         oracle.learn(V, code)
     return oracle
 
 
-def assert_equal_machines(learner, other, tolerance):
-    for a, b in zip(learner.course.machines, other.course.machines, strict=True):
+def assert_equal_iterates(learner, other, tolerance):
+    for a, b in zip(learner.run.iterates, other.run.iterates, strict=True):
         np.testing.assert_allclose(a, b, rtol=tolerance, atol=tolerance)
 
 
@@ -68,7 +68,7 @@ class TestSteps:
                 iterate(learner)[:known], oracle.gamma[-1][:known], **tolerance
             )
             np.testing.assert_allclose(
-                learner.course.machines.b[:known], oracle.b[-1][:known], **tolerance
+                learner.run.iterates.b[:known], oracle.b[-1][:known], **tolerance
             )
         assert learner.steps == oracle.steps == 300
 
@@ -87,8 +87,8 @@ class TestSteps:
         learner, _ = learned(*stream, lam=lam)
         radius = 1.0 / np.sqrt(lam)
         for gamma, b in (
-            (iterate(learner), learner.course.machines.b),
-            averaged(learner.course.machines),
+            (iterate(learner), learner.run.iterates.b),
+            averaged(learner.run.iterates),
         ):
             assert np.linalg.norm(gamma, axis=1).max() <= radius * (1.0 + 1e-9)
             assert np.abs(b).max() <= max(radius, 1.0) * (1.0 + 1e-9)
@@ -97,7 +97,7 @@ class TestSteps:
         X, codes = clusters(seed=102, n=200)
         learner, _ = learned(X, codes)
         V = features(learner, X[:128])
-        assert learner.course.progress.square_norms[0] == pytest.approx(np.sum(V**2))
+        assert learner.run.progress.square_norms[0] == pytest.approx(np.sum(V**2))
 
 
 class TestAverages:
@@ -141,7 +141,7 @@ class TestBlocks:
         singly, said_singly = learned(X, codes, 1, average_from=average_from)
         for length in (7, 64, 256, 600):
             learner, said = learned(X, codes, length, average_from=average_from)
-            assert_equal_machines(learner, singly, tolerance=1e-9)
+            assert_equal_iterates(learner, singly, tolerance=1e-9)
             np.testing.assert_array_equal(
                 np.concatenate([answer.prediction for answer in said]),
                 np.concatenate([answer.prediction for answer in said_singly]),
@@ -159,7 +159,7 @@ class TestClasses:
         np.testing.assert_allclose(learner.view().gamma, gamma, rtol=1e-9, atol=1e-9)
         np.testing.assert_allclose(learner.view().b, b, rtol=1e-9, atol=1e-9)
 
-    def test_the_machine_of_the_unmet_class_has_only_seen_others(self):
+    def test_the_iterate_of_the_unmet_class_has_only_seen_others(self):
         X, codes = clusters(seed=107, n=200)
         learner, _ = learned(X, codes)
         oracle = oracle_of(learner, X, codes, 3)
@@ -178,7 +178,7 @@ class TestClasses:
         together, _ = learned(X, codes)
         singly, _ = learned(X, codes, 1)
         assert together.n_classes == 6
-        assert_equal_machines(together, singly, tolerance=1e-12)
+        assert_equal_iterates(together, singly, tolerance=1e-12)
 
 
 class TestAnswers:
@@ -291,7 +291,7 @@ class TestState:
         restored.absorb(X[100:], codes[100:])
         for name, array in state.items():
             np.testing.assert_array_equal(array, copies[name])
-        assert_equal_machines(learner, restored, tolerance=0.0)
+        assert_equal_iterates(learner, restored, tolerance=0.0)
 
 
 class TestAccuracy:

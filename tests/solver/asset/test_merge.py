@@ -48,7 +48,7 @@ def learners(task="classification", rows=np.asarray, features=MAPS["nystrom"], *
 def test_averages_are_those_of_all_averaged_iterates(features, task, rows):
     parts = learners(task, rows, features)
     merged = merge(parts)
-    weight = [learner.course.machines.weight.sum() for learner in parts]
+    weight = [learner.run.iterates.weight.sum() for learner in parts]
     X, _ = samples(rows=rows)
     expected = np.average(
         [predict(learner.view(), X)[1] for learner in parts], axis=0, weights=weight
@@ -82,10 +82,8 @@ def test_a_merged_learner_goes_on(task, algorithm):
     steps = merged.steps
     merged.absorb(X, y)
     assert merged.steps == steps + 900
-    gamma = merged.course.machines.scale[:, None] * merged.course.machines.direction
-    np.testing.assert_allclose(
-        merged.course.machines.square_norm, (gamma**2).sum(axis=1), rtol=1e-8
-    )
+    gamma = merged.run.iterates.scale[:, None] * merged.run.iterates.direction
+    np.testing.assert_allclose(merged.run.iterates.square_norm, (gamma**2).sum(axis=1), rtol=1e-8)
     restored = made(task=task, algorithm=algorithm)
     restored.restore(merged.state())
     np.testing.assert_array_equal(predict(restored.view(), X)[1], predict(merged.view(), X)[1])
@@ -112,7 +110,7 @@ def test_learners_that_met_different_features(features):
     wide.absorb(sparse(X[450:]), y[450:])
     narrow.absorb(sparse(X[:3, :5]), np.arange(3))
     wide.absorb(sparse(X[:3]), np.arange(3))
-    weight = [learner.course.machines.weight.sum() for learner in (narrow, wide)]
+    weight = [learner.run.iterates.weight.sum() for learner in (narrow, wide)]
     for order in ([narrow, wide], [wide, narrow]):
         merged = merge(order)
         ours = predict(merged.view(), sparse(X))[1]

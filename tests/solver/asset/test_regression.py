@@ -134,10 +134,10 @@ class TestSteps:
         learner.begin(X, y)
         z = (y - learner.scale.centre) / learner.scale.unit
         for i in range(400):
-            m = learner.course.machines
+            m = learner.run.iterates
             before = m.scale[0] * (m.direction[0] @ X[i]) + m.b[0]
             learner.absorb(X[i : i + 1], y[i : i + 1])
-            m = learner.course.machines
+            m = learner.run.iterates
             after = m.scale[0] * (m.direction[0] @ X[i]) + m.b[0]
             if abs(z[i] - before) > 0.1:
                 assert abs(z[i] - after) >= 0.1 - 1e-4

@@ -49,7 +49,7 @@ def oracle_for(learner, n_classes=3):
     parameters = learner.parameters
     regression = parameters["task"] == "regression"
     return oracle_asset.Asset(
-        learner.course.machines.direction.shape[1],
+        learner.run.iterates.direction.shape[1],
         1 if regression else n_classes,
         parameters["lam"],
         star=parameters["algorithm"] == "asset*",
@@ -59,13 +59,13 @@ def oracle_for(learner, n_classes=3):
 
 
 def assert_close_to_oracle(learner, oracle, average_from=None):
-    gamma = learner.course.machines.scale[:, None] * learner.course.machines.direction
+    gamma = learner.run.iterates.scale[:, None] * learner.run.iterates.direction
     known = learner.n_classes or 1
     size = np.abs(oracle.gamma[-1]).max() + oracle.radius
     close = {"rtol": 1e-9, "atol": 1e-9 * size}
     np.testing.assert_allclose(gamma[:known], oracle.gamma[-1][:known], **close)
-    np.testing.assert_allclose(learner.course.machines.b[:known], oracle.b[-1][:known], **close)
-    ours, theirs = averaged(learner.course.machines), oracle.averaged(average_from)
+    np.testing.assert_allclose(learner.run.iterates.b[:known], oracle.b[-1][:known], **close)
+    ours, theirs = averaged(learner.run.iterates), oracle.averaged(average_from)
     for a, b in zip(ours, theirs, strict=True):
         np.testing.assert_allclose(a[:known], b[:known], **close)
 
@@ -203,10 +203,10 @@ class TestHorizon:
         X, y = samples(task, n=400)
         learner = begun(X, y, MAPS["fourier"], task=task, horizon=50)
         learner.absorb(X[:399], y[:399])
-        assert learner.course.machines.weight[0] == 0.0
-        eta = learner.course.machines.weight[1] / 50
+        assert learner.run.iterates.weight[0] == 0.0
+        eta = learner.run.iterates.weight[1] / 50
         learner.absorb(X[399:], y[399:])
-        assert learner.course.machines.weight[0] == pytest.approx(eta, rel=0.05)
+        assert learner.run.iterates.weight[0] == pytest.approx(eta, rel=0.05)
 
 
 class TestBlocks:
@@ -266,12 +266,12 @@ class TestBlocks:
         parameters = {"lam": lam, "dimension": dimension, "horizon": horizon}
         learner = made(features, algorithm=algorithm, task=task, **parameters)
         answer = learner.absorb(X, y)
-        radius = np.sqrt((learner.course.progress.loss[0] if regression else 1.0) / lam)
-        gamma = learner.course.machines.scale[:, None] * learner.course.machines.direction
+        radius = np.sqrt((learner.run.progress.loss[0] if regression else 1.0) / lam)
+        gamma = learner.run.iterates.scale[:, None] * learner.run.iterates.direction
         norms = np.linalg.norm(gamma, axis=1)
         assert norms.max() <= radius * (1 + 1e-9)
         np.testing.assert_allclose(
-            learner.course.machines.square_norm,
+            learner.run.iterates.square_norm,
             norms**2,
             rtol=1e-6,
             atol=1e-9 * max(radius, 1.0) ** 2,
@@ -333,12 +333,12 @@ class TestLastIterate:
         for part in blocks(len(y), 50):
             for each in (learner, averaging):
                 each.absorb(X[part], y[part])
-            machines = averaging.course.machines
-            gamma = machines.scale[:, None] * machines.direction
+            iterates = averaging.run.iterates
+            gamma = iterates.scale[:, None] * iterates.direction
             known = learner.n_classes or 1
             close = {"rtol": 1e-9, "atol": 1e-9 * np.abs(gamma).max()}
             np.testing.assert_allclose(learner.view().gamma, gamma[:known], **close)
-            np.testing.assert_allclose(learner.view().b, machines.b[:known], **close)
+            np.testing.assert_allclose(learner.view().b, iterates.b[:known], **close)
 
     @for_each_task
     def test_is_what_answers_before_learning(self, task):

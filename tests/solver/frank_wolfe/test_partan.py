@@ -9,7 +9,11 @@ from hypothesis import given
 from tests.solver.simplex.test_steps import assert_consistent, points, problem_at, unit
 from wolfstream.solver.compiled import compiled
 from wolfstream.solver.frank_wolfe import partan as module
-from wolfstream.solver.frank_wolfe.partan import Previous, nothing_previous, refresh_from_gradient
+from wolfstream.solver.frank_wolfe.partan import (
+    PreviousIterate,
+    nothing_previous,
+    refresh_from_gradient,
+)
 from wolfstream.solver.simplex.problem import best_vertex
 
 # As machine code; for callers from Python it is a Python function.
@@ -248,6 +252,6 @@ class TestRefresh:
 
     def test_before_the_first_step_nothing_is_known(self):
         previous = nothing_previous(4)
-        assert isinstance(previous, Previous)
+        assert isinstance(previous, PreviousIterate)
         assert not previous.known[0]
         assert len(previous.alpha) == len(previous.gradient) == 4

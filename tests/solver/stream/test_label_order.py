@@ -3,12 +3,12 @@
 import numpy as np
 import pytest
 
+from wolfstream.solver.adaptive.label_past import LabelPast, PastView
+from wolfstream.solver.adaptive.recent_rows import KEPT, RecentRows, last_hashes
+from wolfstream.solver.rows.answers import Values
 from wolfstream.solver.rows.head_rows import HeadRows, RawRows
 from wolfstream.solver.rows.matrix import SparseRows
 from wolfstream.solver.stream.label_order import LabelOrder
-from wolfstream.solver.stream.label_past import LabelPast, PastView
-from wolfstream.solver.stream.recent_rows import KEPT, RecentRows, last_hashes
-from wolfstream.solver.stream.value_head import Values
 
 
 class Process:

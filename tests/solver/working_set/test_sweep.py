@@ -99,7 +99,7 @@ class TestEverySweep:
     def test_no_partner_is_better_than_the_best_one(self, columns, old):
         case = Case(columns, old)
         best, _ = case.ends()
-        chosen = best_partner(case.members, sweep.Ends(*case.ends()))
+        chosen = best_partner(case.members, sweep.ExtremeMembers(*case.ends()))
         gain = [
             steps.swap_gain(case.problem, best, m, case.A[best].copy(), case.A[m].copy())
             for m in range(len(columns))
