@@ -159,8 +159,8 @@ class CsvText:
         for line, fields in islice(self._records(), int(self.has_header), None):
             self.line = line
             if len(fields) != self.columns:
-                first = "the header" if self._layout.above else "the first line"
-                detail = f"has {len(fields)} columns, {first} has {self.columns}"
+                top = "the header" if self._layout.above else "the first line"
+                detail = f"has {len(fields)} columns, {top} has {self.columns}"
                 raise DataFileError(detail, line)
             label = ""
             if label_place is not None and self.labelled and not any(map(str.strip, fields)):
