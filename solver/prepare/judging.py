@@ -41,6 +41,7 @@ Value = float | str | None
 # Texts for missing values in any column, as in data files, and in columns of numbers only.
 MISSING = frozenset(("", "nan", "na", "n/a", "null", "none", "nat", "<na>", "#n/a"))
 MISSING_BESIDE = frozenset(("-", "--", "–", "—", "?", ".", "...", "unknown", "missing"))
+_LONGEST_MISSING = max(map(len, MISSING | MISSING_BESIDE))
 _BOOLEAN = {"true": 1.0, "yes": 1.0, "y": 1.0, "t": 1.0, "on": 1.0}
 _BOOLEAN |= {"false": 0.0, "no": 0.0, "n": 0.0, "f": 0.0, "off": 0.0}
 # The least share of a column's values that its kind must read.
@@ -119,7 +120,10 @@ class Reading(NamedTuple):
 
     def is_missing(self, text: str) -> bool:
         """Return whether a text stands for a missing value."""
-        folded = text.strip()[:16].casefold()
+        text = text.strip()
+        if len(text) > _LONGEST_MISSING:
+            return False
+        folded = text.casefold()
         return folded in MISSING or (folded in MISSING_BESIDE and self.kind in _NUMERIC_KINDS)
 
 
