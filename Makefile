@@ -100,7 +100,7 @@ test-hard: .venv/hard
 	$(BIN)/python -m pytest -n 2 --all-cases -m 'sweep or hypothesis'
 	$(BIN)/python -m pytest -n 2 -m 'hard or not hard' tests/hard tests/service/engine/test_rollback.py \
 	  tests/service/fleet/test_schedules.py tests/service/web/test_triton_client.py \
-	  tests/service/web/test_room.py tests/service/web/test_listener.py
+	  tests/service/web/test_connection_eviction.py tests/service/web/test_listener.py
 
 # Which changes of FOLDER (a folder of modules, or a module) no test of TESTS notices; without TESTS,
 # those in its mirror. A second or more for each change: choose few modules, and tests that are fast.

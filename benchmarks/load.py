@@ -32,7 +32,7 @@ class Load(NamedTuple):
 
 
 class Connection:
-    """One keep-alive connection. Raises RuntimeError for an answer other than 200."""
+    """One keep-alive connection. `exchange` raises RuntimeError for an answer other than 200."""
 
     def __init__(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         self._reader, self._writer = reader, writer
@@ -45,13 +45,17 @@ class Connection:
 
     async def exchange(self, request: bytes) -> bytes:
         """Return the body of the answer to a request."""
+        status, body = await self.answer(request)
+        if status != 200:
+            raise RuntimeError(f"{status} {body.decode(errors='replace')}")
+        return body
+
+    async def answer(self, request: bytes) -> tuple[int, bytes]:
+        """Return the status and the body of the answer to a request."""
         self._writer.write(request)
         head = await self._reader.readuntil(b"\r\n\r\n")
         length = int(head.lower().partition(b"content-length: ")[2].partition(b"\r\n")[0])
-        body = await self._reader.readexactly(length)
-        if not head.startswith(b"HTTP/1.1 200"):
-            raise RuntimeError(f"{head.decode()}{body.decode(errors='replace')}")
-        return body
+        return int(head[9:12]), await self._reader.readexactly(length)
 
     def close(self) -> None:
         """Close it."""

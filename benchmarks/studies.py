@@ -11,6 +11,7 @@ _MODULES = {
     "fleet": ("fleet", "fleet_views", "fleet_takeovers", "fleet_spread"),
     "largest_requests": ("largest_requests",),
     "late_labels": ("late_labels",),
+    "limits": ("one_client", "overload"),
     "long_and_wide": ("long_and_wide",),
     "many_classes": ("many_classes",),
     "novelty": ("novelty",),

@@ -111,8 +111,9 @@ def evaluate(model: Path, source: DataSource) -> None:
     except KeyboardInterrupt:
         raise Interrupted("interrupted") from None
     from wolfstream.service.cli.display import print_tables
+    from wolfstream.service.cli.evaluation_display import balance, tables
     from wolfstream.service.recovery.model_files import describe
-    from wolfstream.service.training.evaluation import Evaluation, balance, tables
+    from wolfstream.service.training.evaluation import Evaluation
 
     click.echo(f"{model}: {describe(loaded)}")
     click.echo(

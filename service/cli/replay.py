@@ -230,7 +230,7 @@ def _progress_note(run: "Replay | None", skip: int) -> str:
 def _show_classes(score: "Score") -> None:
     """Print the scores that show what accuracy hides when one class is much more frequent."""
     from wolfstream.service.cli.display import print_tables
-    from wolfstream.service.training.evaluation import balance, tables
+    from wolfstream.service.cli.evaluation_display import balance, tables
 
     click.echo(balance(score.classes.scores()))
     names = ("roc_auc", "average_precision")

@@ -33,11 +33,11 @@ from wolfstream.service.spec.heads import HeadName
 from wolfstream.service.spec.model import ModelSpec
 from wolfstream.solver.adaptive.bank import Bank, BankLearner, BankLearnerView
 from wolfstream.solver.adaptive.classifier import AdaptiveClassifier
+from wolfstream.solver.adaptive.expert_weights import ExpertWeights
 from wolfstream.solver.adaptive.gradients import Gradient
 from wolfstream.solver.adaptive.label_past import PREFIX as PAST
 from wolfstream.solver.adaptive.ridge import CHUNK
 from wolfstream.solver.adaptive.settings import FOREVER, Pins
-from wolfstream.solver.adaptive.standing import Standing
 from wolfstream.solver.adaptive.texts import TextLearners, text_scores
 from wolfstream.solver.arrays import Float64Array
 from wolfstream.solver.prepare.named_rows import Rows
@@ -64,19 +64,19 @@ class BankView(NamedTuple):
     Attributes:
         model: the bank's view, which predicts; None before the first sample.
         stats: the bank's part of the description.
-        standing: weights and losses of the experts; None before the first sample.
+        expert_weights: weights and losses of the experts; None before the first sample.
         numbers: the multiplications of predicting a row.
     """
 
     model: BankLearnerView | None
     stats: dict[str, Any]
-    standing: Standing | None
+    expert_weights: ExpertWeights | None
     numbers: int
 
     @property
     def learners(self) -> list[dict[str, Any]]:
         """Parameters, weight and losses of each expert."""
-        return [] if self.standing is None else self.standing.rows()
+        return [] if self.expert_weights is None else self.expert_weights.rows()
 
     @property
     def gauges(self) -> dict[str, float | None]:
@@ -115,7 +115,7 @@ class AdaptiveLearner(WithoutMembers, BankLearner):
             pins=pins_of(spec),
             class_weight=spec.adaptive.class_weight,
         )
-        self._standing: Standing | None = None
+        self._expert_weights: ExpertWeights | None = None
         self._chunk = 0
 
     @property
@@ -153,9 +153,9 @@ class AdaptiveLearner(WithoutMembers, BankLearner):
         stats = {"learners": learners, "bytes": nbytes, "work_per_sample": work}
         crossed = COST_OF_CROSSED * bank.learners.lookups
         numbers = self.width * (COST_OF_FUNCTION + learners) + crossed
-        return BankView(model, stats, self._standing_of(bank), numbers)
+        return BankView(model, stats, self._expert_weights_of(bank), numbers)
 
-    def _standing_of(self, bank: Bank) -> Standing:
+    def _expert_weights_of(self, bank: Bank) -> ExpertWeights:
         """Return recent weights and losses of the experts.
 
         Computing them takes longer than learning a sample. So they are computed once a chunk, and
@@ -163,9 +163,9 @@ class AdaptiveLearner(WithoutMembers, BankLearner):
         """
         chunk = bank.samples // CHUNK
         chunk -= chunk % _CHUNKS_OF_STANDING if chunk > _CHUNKS_OF_STANDING else 0
-        if self._standing is None or chunk != self._chunk:
-            self._standing, self._chunk = self.standing_of_learners(), chunk
-        return self._standing
+        if self._expert_weights is None or chunk != self._chunk:
+            self._expert_weights, self._chunk = self.all_expert_weights(), chunk
+        return self._expert_weights
 
 
 def pins_of(spec: ModelSpec) -> Pins:

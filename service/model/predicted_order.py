@@ -6,10 +6,10 @@ from typing import Any
 
 from typing_extensions import override
 
-from wolfstream.service.heads.past import past_of
 from wolfstream.service.heads.protocol import HeadView
-from wolfstream.solver.adaptive.label_past import PastView
+from wolfstream.service.heads.recent_labels import rows_before
 from wolfstream.solver.rows.head_rows import HeadRows
+from wolfstream.solver.rows.recent_rows import RecentView
 from wolfstream.solver.stream.label_order import LabelOrder
 
 
@@ -21,18 +21,18 @@ class PredictedOrder(LabelOrder):
         self._lock = Lock()
 
     @override
-    def marked(self, past: PastView | None, seen: HeadRows) -> HeadRows:
+    def marked(self, recent: RecentView | None, seen: HeadRows) -> HeadRows:
         with self._lock:
-            return super().marked(past, seen)
+            return super().marked(recent, seen)
 
     @override
-    def marked_singly(self, past: PastView | None, seen: HeadRows) -> list[bool]:
+    def marked_singly(self, recent: RecentView | None, seen: HeadRows) -> list[bool]:
         with self._lock:
-            return super().marked_singly(past, seen)
+            return super().marked_singly(recent, seen)
 
     def described(self, heads: Iterable[HeadView]) -> dict[str, Any] | None:
         """Describe how predictions used the labels before a row; None if no head can use them."""
-        if all(past_of(view) is None for view in heads):
+        if all(rows_before(view) is None for view in heads):
             return None
         without, with_them = self.counts
         return {

@@ -9,7 +9,7 @@ import numpy as np
 
 from wolfstream.service.errors import InvalidSamples, Untrained
 from wolfstream.service.heads.kinds import BESIDE, how_to_teach
-from wolfstream.service.heads.past import past_of
+from wolfstream.service.heads.recent_labels import rows_before
 from wolfstream.service.model.columns import notices_of_rows, plain_notices
 from wolfstream.service.model.live import Model
 from wolfstream.service.model.published import ModelView
@@ -35,7 +35,7 @@ def answer(
     """
     view, rows = published.heads[head], question.rows
     checked = published.checked(rows)
-    head_rows = model.order.marked(past_of(view), published.rows.head_rows(checked))
+    head_rows = model.order.marked(rows_before(view), published.rows.head_rows(checked))
     _check_taught(model, published, head)
     result = _answered(model, published, head, question, head_rows)
     if notices := notices_of_rows(published.rows.form, rows, checked):
@@ -97,7 +97,7 @@ def _answered_each(
     """Return the answers to a question about each row by itself, as if it came alone."""
     n = len(rows.X)
     # Whether each row comes just after the last labelled one, so that the last labels help.
-    in_turn = model.order.marked_singly(past_of(published.heads[head]), rows)
+    in_turn = model.order.marked_singly(rows_before(published.heads[head]), rows)
     if any(in_turn):
         single_rows = [rows.row(i, in_turn=in_turn[i]) for i in range(n)]
         return [_answered(model, published, head, question, row) for row in single_rows]

@@ -9,7 +9,7 @@ from collections.abc import Callable, Hashable, Sequence
 from typing import Any, NamedTuple, TypeAlias
 
 from wolfstream.service.samples.validation import Question
-from wolfstream.solver.adaptive.recent_rows import KEPT
+from wolfstream.solver.rows.recent_rows import KEPT
 
 
 class QuestionAnswer(NamedTuple):

@@ -13,9 +13,9 @@ from numpy.typing import NDArray
 
 from wolfstream.solver.adaptive.class_weights import ClassWeight, ClassWeights, WeightedAnswers
 from wolfstream.solver.adaptive.classifier import AdaptiveClassifier
+from wolfstream.solver.adaptive.expert_weights import ExpertWeights
 from wolfstream.solver.adaptive.gradients import Gradient, class_gradient, value_gradient
 from wolfstream.solver.adaptive.label_past import LabelPast, PastView
-from wolfstream.solver.adaptive.late_texts import with_experts
 from wolfstream.solver.adaptive.regressor import AdaptiveRegressor, predict_values
 from wolfstream.solver.adaptive.ridge import CHUNK
 from wolfstream.solver.adaptive.settings import (
@@ -26,7 +26,6 @@ from wolfstream.solver.adaptive.settings import (
     Temporal,
     pinned,
 )
-from wolfstream.solver.adaptive.standing import Standing
 from wolfstream.solver.adaptive.target_scale import Units
 from wolfstream.solver.adaptive.temporal_answers import TemporalAnswers
 from wolfstream.solver.adaptive.tree_experts import MOST_COLUMNS, TreeExperts, TreesView
@@ -330,13 +329,13 @@ class BankLearner:
         joining = [part.nbytes for part in (self.trees, self.past) if part is not None]
         return bank_bytes + sum(joining)
 
-    def standing_of_learners(self) -> Standing:
+    def all_expert_weights(self) -> ExpertWeights:
         """Return the weight and losses of each learner: bank, trees, labels before."""
         assert self.current is not None
-        standing, trees = self.current.standing(), self.trees
+        weights, trees = self.current.expert_weights(), self.trees
         if trees is not None and trees.forests is not None:
-            standing = trees.standing(standing)
-        return standing if self.past is None else self.past.standing(standing)
+            weights = trees.expert_weights(weights)
+        return weights if self.past is None else self.past.expert_weights(weights)
 
     def state(self) -> tuple[dict[str, Any], dict[str, NDArray[Any]]]:
         """Return plain data and arrays from which `restore` continues bit for bit."""
@@ -427,3 +426,33 @@ class BankLearner:
         if not self.uses_past:
             return None
         return LabelPast(regression=self.task == "regression", always=self._temporal is True)
+
+
+_PER_EXPERT = ("combination_", "losses_")
+
+
+def with_experts(
+    state: Mapping[str, NDArray[Any]], blank: Mapping[str, NDArray[Any]], at: int, count: int
+) -> dict[str, NDArray[Any]]:
+    """Return a bank's state with more experts.
+
+    state: of the bank.
+    blank: of a bank with these experts and as many classes that has learned nothing. Arrays with an
+        axis of experts are longer in it.
+    at: the number of the first new expert.
+    count: how many experts are new.
+    """
+    grown = {**blank, **state}
+    for name, array in state.items():
+        shape = blank[name].shape if name.startswith(_PER_EXPERT) else array.shape
+        axes = [axis for axis, n in enumerate(array.shape) if shape[axis] == n + count]
+        if axes:
+            wider = blank[name].copy()
+            kept = [np.arange(length) for length in array.shape]
+            for axis in axes:
+                kept[axis] = np.delete(np.arange(wider.shape[axis]), np.arange(at, at + count))
+            wider[np.ix_(*kept)] = array
+            grown[name] = wider
+    weight = grown["combination_weight"]
+    grown["combination_weight"] = weight / weight.sum()
+    return grown

@@ -13,13 +13,13 @@ from wolfstream.solver.adaptive.combination import (
     known_classes,
     new_combination,
 )
-from wolfstream.solver.adaptive.endless import EndlessLearners
+from wolfstream.solver.adaptive.expert_weights import ExpertWeights
+from wolfstream.solver.adaptive.infinite_horizon import InfiniteHorizonWatches
 from wolfstream.solver.adaptive.inputs import Inputs
 from wolfstream.solver.adaptive.learners import Learners
 from wolfstream.solver.adaptive.losses import Losses
 from wolfstream.solver.adaptive.ridge import CHUNK
 from wolfstream.solver.adaptive.settings import CLASSIFICATION, Settings
-from wolfstream.solver.adaptive.standing import Standing
 from wolfstream.solver.adaptive.view import ClassAnswers, ClassView, joined, take_external
 from wolfstream.solver.arrays import Float64Array
 from wolfstream.solver.rows.matrix import Matrix, take_rows
@@ -55,7 +55,7 @@ class AdaptiveClassifier:
             texts=texts,
             regression=False,
         )
-        self.endless = EndlessLearners(self.learners)
+        self.watches = InfiniteHorizonWatches(self.learners)
         self.kinds = self._kinds()
         prior = np.ones(len(self.kinds))
         prior[: self.learners.count] = self.learners.prior
@@ -112,7 +112,7 @@ class AdaptiveClassifier:
         # The last column of scores is that of the class that never comes.
         scores = np.empty((n, len(self.combination.beta), classes + 1))
         self.learners.absorb(*self.inputs.absorb(X), codes, one_hot, weight, scores)
-        self.endless.absorb(scores, classes, y)
+        self.watches.absorb(scores, classes, y)
         awake = take_external(external, len(self.external), classes, scores)
         combine = self._combiner.combine
         probability, losses = combine(self.combination, scores, awake, y, known, weight)
@@ -120,7 +120,7 @@ class AdaptiveClassifier:
         self.samples += n
         if self.samples % CHUNK == 0:
             self.learners.end_chunk(self.samples)
-            self.endless.end_chunk(self.losses.last(CHUNK), self.combination)
+            self.watches.end_chunk(self.losses.last(CHUNK), self.combination)
         prediction = probability.argmax(axis=1)
         if met == 0:
             prediction[known == 0] = -1
@@ -132,7 +132,7 @@ class AdaptiveClassifier:
             return
         self.n_classes = classes
         self.learners.meet(classes)
-        self.endless.meet(classes)
+        self.watches.meet(classes)
 
     def view(self) -> ClassView:
         """Return an immutable copy, for `view.predict_classes`."""
@@ -144,15 +144,15 @@ class AdaptiveClassifier:
             len(self.external),
         )
 
-    def standing(self) -> Standing:
+    def expert_weights(self) -> ExpertWeights:
         """Return the weight and mean log losses of each learner."""
-        return Standing(self.kinds, self.combination.weight.copy(), *self.losses.means())
+        return ExpertWeights(self.kinds, self.combination.weight.copy(), *self.losses.means())
 
     @property
     def nbytes(self) -> int:
         """Memory in bytes of what learning reads and writes."""
         n_bytes = self.learners.nbytes + self.losses.nbytes + self.inputs.features.W.nbytes
-        return n_bytes + self.endless.nbytes + sum(array.nbytes for array in self.combination)
+        return n_bytes + self.watches.nbytes + sum(array.nbytes for array in self.combination)
 
     def _kinds(self) -> list[dict[str, Any]]:
         """Return the parameters of each learner, in the order of the weights."""
@@ -166,7 +166,7 @@ class AdaptiveClassifier:
         """Return plain arrays from which `restore` continues bit for bit."""
         arrays = {"counts": np.array([self.samples, self.n_classes], np.int64)}
         arrays |= self.inputs.state() | self.learners.state() | self.losses.state()
-        arrays |= self.endless.state()
+        arrays |= self.watches.state()
         return arrays | combination_arrays("combination", self.combination)
 
     def restore(self, state: Mapping[str, NDArray[Any]]) -> None:
@@ -174,6 +174,6 @@ class AdaptiveClassifier:
         self.samples, self.n_classes = (int(value) for value in state["counts"])
         self.inputs.restore(state)
         self.learners.restore(state)
-        self.endless.restore(state)
+        self.watches.restore(state)
         self.losses.restore(state)
         self.combination = combination_from_arrays("combination", state)

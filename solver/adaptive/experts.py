@@ -34,7 +34,7 @@ class Shape(NamedTuple):
 class Companion(Protocol):
     """Keeps former states of experts, and permutes their classes when all labels were permuted.
 
-    It acts with the first ridge learner of infinite horizon (`endless`), which detects that.
+    It acts with the first ridge learner of infinite horizon (`infinite_horizon`), which detects it.
     """
 
     @property

@@ -18,11 +18,10 @@ from numpy.typing import NDArray
 
 from wolfstream.solver.adaptive import past_classes, past_values
 from wolfstream.solver.adaptive.combination import known_classes
+from wolfstream.solver.adaptive.expert_weights import ExpertWeights
 from wolfstream.solver.adaptive.losses import RECENT, Losses
 from wolfstream.solver.adaptive.past_classes import ClassPast, ClassPasts, ClassPastView
 from wolfstream.solver.adaptive.past_values import ValuePast, ValuePasts, ValuePastView
-from wolfstream.solver.adaptive.recent_rows import RecentRows, RecentView
-from wolfstream.solver.adaptive.standing import Standing
 from wolfstream.solver.adaptive.temporal_answers import TemporalAnswers
 from wolfstream.solver.adaptive.value_mixture import HORIZONS
 from wolfstream.solver.adaptive.view import ClassAnswers
@@ -32,6 +31,7 @@ from wolfstream.solver.calibration.values import ValueCalibration, ValueConfiden
 from wolfstream.solver.rows.answers import Values
 from wolfstream.solver.rows.head_rows import RawRows
 from wolfstream.solver.rows.matrix import Matrix
+from wolfstream.solver.rows.recent_rows import RecentRows, RecentView
 
 MOST_CLASSES = 128
 # Prefix of the names of saved arrays, and then of those of the calibration.
@@ -181,13 +181,13 @@ class LabelPast:
             return None
         return PastView(self.always, self.recent.view(), past, self.alone.view())
 
-    def standing(self, others: Standing) -> Standing:
-        """Return the standing of all learners; others: that of bank and trees."""
+    def expert_weights(self, others: ExpertWeights) -> ExpertWeights:
+        """Return the weights and losses of all learners; others: those of bank and trees."""
         if self.past is None:
             return others
         past = self.past
         mixed = past.combination if isinstance(past, ClassPast) else past.mixture
-        return others.joined(Standing(self.kinds, mixed.weight, *self.losses.means()))
+        return others.joined(ExpertWeights(self.kinds, mixed.weight, *self.losses.means()))
 
     @property
     def nbytes(self) -> int:

@@ -7,14 +7,14 @@ import numpy as np
 from numpy.typing import NDArray
 
 from wolfstream.solver.adaptive import values
-from wolfstream.solver.adaptive.endless_values import EndlessValues
+from wolfstream.solver.adaptive.expert_weights import ExpertWeights
+from wolfstream.solver.adaptive.infinite_horizon_values import InfiniteHorizonValueWatches
 from wolfstream.solver.adaptive.inputs import Inputs, InputView, inputs_of
 from wolfstream.solver.adaptive.learners import Learners, LearnersView, score
 from wolfstream.solver.adaptive.losses import Losses
 from wolfstream.solver.adaptive.ridge import CHUNK
 from wolfstream.solver.adaptive.settings import REGRESSION, Settings, plain_horizon
 from wolfstream.solver.adaptive.skewed_targets import FirstSamples, FirstTargets
-from wolfstream.solver.adaptive.standing import Standing
 from wolfstream.solver.adaptive.target_scale import CENTRE_LIMIT, TargetScale, Units
 from wolfstream.solver.arrays import Float64Array
 from wolfstream.solver.prepare.scale import (
@@ -165,7 +165,7 @@ class AdaptiveRegressor:
     def _end_chunk(self) -> None:
         if self.samples % CHUNK == 0:
             self.learners.end_chunk(self.samples)
-            self.endless.end_chunk(self.losses.last(CHUNK), self.combination)
+            self.watches.end_chunk(self.losses.last(CHUNK), self.combination)
         first = self.first.decided()
         if first is not None and (bend := first.bend):
             self._learn_logarithms(first, bend)
@@ -202,7 +202,7 @@ class AdaptiveRegressor:
             texts=self.texts,
             regression=True,
         )
-        self.endless = EndlessValues(self.learners)
+        self.watches = InfiniteHorizonValueWatches(self.learners)
         experts = self.learners.count + int(self.temporal) + len(self.external)
         self.combination = values.new_value_combination(experts, self.settings.stackers)
 
@@ -226,9 +226,9 @@ class AdaptiveRegressor:
             self.samples,
         )
 
-    def standing(self) -> Standing:
+    def expert_weights(self) -> ExpertWeights:
         """Return the weight and mean squared errors of each learner, in units of `target_scale`."""
-        return Standing(self.kinds, self.combination.weight.copy(), *self.losses.means())
+        return ExpertWeights(self.kinds, self.combination.weight.copy(), *self.losses.means())
 
     @property
     def nbytes(self) -> int:
@@ -253,7 +253,7 @@ class AdaptiveRegressor:
         arrays |= (
             self.inputs.state() | self.learners.state() | self.losses.state() | self.scale.state()
         )
-        arrays |= moments_arrays("lags_", self.lag_moments) | self.endless.state()
+        arrays |= moments_arrays("lags_", self.lag_moments) | self.watches.state()
         arrays |= self.first.state()
         return arrays | values.value_combination_arrays(self.combination)
 
@@ -263,7 +263,7 @@ class AdaptiveRegressor:
         self.inputs.restore(state)
         self.learners.restore(state)
         self.losses.restore(state)
-        self.endless.restore(state)
+        self.watches.restore(state)
         self.scale.restore(state)
         self.first.restore(state)
         self.lag_moments = moments_from_arrays("lags_", state)

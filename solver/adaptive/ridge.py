@@ -33,8 +33,8 @@ Lazaro-Gredilla and Santamaria 2012):
 P stays between 0 and I / ridge. Rounding violates these bounds by about 1e-16 / ridge a chunk;
 every REFRESH samples its eigenvalues are clipped to them.
 
-When a stream changes, learners of infinite horizon are repaired: see `endless`, which takes pairs
-of `RidgePart`.
+When a stream changes, learners of infinite horizon are repaired: see `infinite_horizon`, which
+takes pairs of `RidgePart`.
 """
 
 import math
@@ -283,7 +283,7 @@ class RidgePart(NamedTuple):
         self.learners.copy(self.setting, other.setting)
 
 
-def endless_pairs(ridge: Sequence[RidgeLearners]) -> list[tuple[RidgePart, RidgePart]]:
+def infinite_horizon_pairs(ridge: Sequence[RidgeLearners]) -> list[tuple[RidgePart, RidgePart]]:
     """Return each setting of infinite horizon with the one of the shortest horizon beside it.
 
     ridge: all ridge learners of a bank, which are its first experts, in order.

@@ -19,6 +19,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from wolfstream.solver.adaptive.expert_weights import ExpertWeights
 from wolfstream.solver.adaptive.forests import (
     LEAST_PROBABILITY,
     Forests,
@@ -29,7 +30,6 @@ from wolfstream.solver.adaptive.forests import (
 from wolfstream.solver.adaptive.losses import RECENT, Losses
 from wolfstream.solver.adaptive.past_values import LAGS
 from wolfstream.solver.adaptive.ridge import CHUNK
-from wolfstream.solver.adaptive.standing import Standing
 from wolfstream.solver.adaptive.target_scale import Units
 from wolfstream.solver.adaptive.targets_before import (
     NOTHING_BEFORE,
@@ -264,10 +264,10 @@ class TreeExperts:
         before = None if self.forests.past is None else self._before
         return TreesView(self.forests, mixing, before)
 
-    def standing(self, bank: Standing) -> Standing:
-        """Return the standing of all learners; bank: that of the bank alone."""
+    def expert_weights(self, bank: ExpertWeights) -> ExpertWeights:
+        """Return the weights and losses of all learners; bank: those of the bank alone."""
         kinds = kinds_of_mixing(regression=self.regression)
-        return bank.joined(Standing(kinds, self.mixing.weight, *self.losses.means()))
+        return bank.joined(ExpertWeights(kinds, self.mixing.weight, *self.losses.means()))
 
     @property
     def nbytes(self) -> int:

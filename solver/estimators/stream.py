@@ -232,7 +232,7 @@ class StreamEstimator(StreamParameters, BaseEstimator):
     def learners_(self) -> list[dict[str, Any]]:
         """As described above."""
         check_is_fitted(self)
-        return self._model.standing()
+        return self._model.expert_weights()
 
     @property
     def model(self) -> StreamModel:

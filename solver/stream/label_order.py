@@ -15,10 +15,9 @@ Nothing of this is saved: another process, or this one after a restart, begins w
 from collections import deque
 from typing import NamedTuple
 
-from wolfstream.solver.adaptive.label_past import PastView
-from wolfstream.solver.adaptive.recent_rows import KEPT, RecentView, last_hashes
 from wolfstream.solver.rows.head_rows import HeadRows
 from wolfstream.solver.rows.matrix import n_rows
+from wolfstream.solver.rows.recent_rows import KEPT, RecentView, last_hashes
 
 
 class _Question(NamedTuple):
@@ -51,30 +50,30 @@ class LabelOrder:
         self._waiting: deque[int] = deque(maxlen=KEPT)
         self._last: _Question | None = None
 
-    def marked(self, past: PastView | None, seen: HeadRows) -> HeadRows:
+    def marked(self, recent: RecentView | None, seen: HeadRows) -> HeadRows:
         """Return rows to predict, marked if the labels just before them are known.
 
-        past: of the model; None if it does not use the labels before a row.
+        recent: the rows learned last; None if the model does not use the labels before a row.
         seen: rows that are predicted in one call.
         """
-        if past is None:
+        if recent is None:
             return seen
         n, rows = n_rows(seen.X), last_hashes(seen.X, seen.raw).tolist()
-        self._take(past.recent)
+        self._take(recent)
         in_turn = self._ask(rows, alone=n == 1)
         self.counts[in_turn] += n
         return seen._replace(in_turn=in_turn)
 
-    def marked_singly(self, past: PastView | None, seen: HeadRows) -> list[bool]:
+    def marked_singly(self, recent: RecentView | None, seen: HeadRows) -> list[bool]:
         """Return for each row whether `marked` would mark it, if rows are predicted one by one.
 
-        past: see `marked`.
+        recent: see `marked`.
         seen: at most KEPT rows.
         """
-        if past is None:
+        if recent is None:
             return [False] * n_rows(seen.X)
         assert n_rows(seen.X) <= KEPT
-        self._take(past.recent)
+        self._take(recent)
         in_turn = [self._ask([row], alone=True) for row in last_hashes(seen.X, seen.raw).tolist()]
         self.counts[True] += sum(in_turn)
         self.counts[False] += len(in_turn) - sum(in_turn)

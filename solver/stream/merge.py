@@ -23,8 +23,8 @@ from wolfstream.solver.prepare.scale import copied, pooled
 from wolfstream.solver.stream.calibrated_classifier import CalibratedClassifier
 from wolfstream.solver.stream.kernel_learner import KernelLearner
 from wolfstream.solver.stream.model import StreamModel
+from wolfstream.solver.working_set.merge import renumbered, support_of, unite
 from wolfstream.solver.working_set.merged_widths import merge_widths
-from wolfstream.solver.working_set.union import renumbered, support_of, unite
 
 
 def sibling(model: StreamModel) -> StreamModel:
@@ -49,7 +49,7 @@ def merge(
 ) -> StreamModel:
     """Return the model of all samples that a model and its siblings have learned.
 
-    `adaptive.merge`, `working_set.union`, `asset.merge` and `calibration.merge` say how each part
+    `adaptive.merge`, `working_set.merge`, `asset.merge` and `calibration.merge` say how each part
     is merged. Models without samples are ignored.
 
     models: a model and its siblings.

@@ -111,7 +111,9 @@ class StreamView(NamedTuple):
         seen = HeadRows(rows) if isinstance(rows, SparseRows) else self.rows.head_rows(rows)
         bank = self.heads[BANK].learner
         assert isinstance(bank, BankLearnerView)
-        return seen if order is None else order.marked(bank.past, seen)
+        if order is None:
+            return seen
+        return order.marked(None if bank.past is None else bank.past.recent, seen)
 
     def _predict(self, seen: HeadRows) -> tuple[HeadAnswer, HeadInputs]:
         def ask(name: str) -> HeadAnswer:
@@ -279,9 +281,9 @@ class StreamModel:
         self.paper.restore(*state["paper"])
         self.bank.restore(*state["bank"])
 
-    def standing(self) -> list[dict[str, Any]]:
-        """Return the weight and losses of each learner of the bank; see `adaptive.standing`."""
-        return [] if self.bank.current is None else self.bank.standing_of_learners().rows()
+    def expert_weights(self) -> list[dict[str, Any]]:
+        """Return the weight and losses of each learner of the bank."""
+        return [] if self.bank.current is None else self.bank.all_expert_weights().rows()
 
 
 def _new_learner(

@@ -12,8 +12,8 @@ from numpy.typing import NDArray
 
 from wolfstream.solver.rows.matrix import SparseRows
 from wolfstream.solver.working_set.auto_widths import AutoWidths, Widths
+from wolfstream.solver.working_set.merge import Support, renumbered, support_of, unite
 from wolfstream.solver.working_set.past import Past
-from wolfstream.solver.working_set.union import Support, renumbered, support_of, unite
 from wolfstream.solver.working_set.width_search import NEVER
 
 

@@ -12,8 +12,8 @@ from wolfstream.solver.arrays import Float64Array
 from wolfstream.solver.kernels.functions import Kernel
 from wolfstream.solver.working_set.all_pairs import Block, Rules, Traces, walk_all
 from wolfstream.solver.working_set.eviction import evict
-from wolfstream.solver.working_set.foresight import likely_slots
 from wolfstream.solver.working_set.hessian import KernelValues, Ridge, refresh
+from wolfstream.solver.working_set.likely_rows import likely_slots
 from wolfstream.solver.working_set.pair_problems import PairArrays, PairProblems
 from wolfstream.solver.working_set.sfw import PROGRESS_SIZE, Scratch
 from wolfstream.solver.working_set.square_eviction import evict_from_squares

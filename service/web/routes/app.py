@@ -41,9 +41,9 @@ from wolfstream.service.web.routes.stream import Streams, stream_endpoints
 from wolfstream.service.web.transport.forwarding import ForwardingMiddleware
 from wolfstream.service.web.transport.guard import Guard
 from wolfstream.service.web.transport.leader_proxy import LeaderProxy, StreamProxy
+from wolfstream.service.web.transport.network_limits import LastingConnections
 from wolfstream.service.web.transport.observer import Observer, Requests
 from wolfstream.service.web.transport.origins import Origins
-from wolfstream.service.web.transport.shares import LastingConnections
 from wolfstream.service.web.transport.shortcut import Shortcut
 
 

@@ -2,7 +2,7 @@
 
 | event | response |
 |---|---|
-| more than `connections` | some that wait for their clients are closed (`room`): 503 |
+| more than `connections` | some that wait for clients are closed (`connection_eviction`): 503 |
 | more, and none waits, from a network with many | 503, and the new one is closed |
 | the same, from one with few, or for the health paths | responds as usual |
 | far more | none: the new connection is closed at once |
@@ -39,9 +39,7 @@ from wolfstream.service.errors import (
 )
 from wolfstream.service.settings import Settings
 from wolfstream.service.web.formats.memory import RESERVE
-from wolfstream.service.web.transport.listener import Handshake
-from wolfstream.service.web.transport.paced_protocol import PacedProtocol
-from wolfstream.service.web.transport.room import (
+from wolfstream.service.web.transport.connection_eviction import (
     UNREAD_SECONDS,
     AwaitedStep,
     ClientWait,
@@ -49,6 +47,8 @@ from wolfstream.service.web.transport.room import (
     is_rare,
     make_room,
 )
+from wolfstream.service.web.transport.listener import Handshake
+from wolfstream.service.web.transport.paced_protocol import PacedProtocol
 from wolfstream.service.web.transport.stream_connections import BoundedStream
 
 

@@ -15,7 +15,7 @@ from collections.abc import Callable
 from contextlib import suppress
 from typing import Any, Protocol
 
-from wolfstream.service.web.transport.room import AwaitedStep, ClientWait
+from wolfstream.service.web.transport.connection_eviction import AwaitedStep, ClientWait
 
 logger = logging.getLogger(__name__)
 

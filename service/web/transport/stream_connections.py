@@ -21,7 +21,7 @@ from websockets.frames import CloseCode, Frame
 from wolfstream.service.errors import MemoryFull
 from wolfstream.service.settings import Settings
 from wolfstream.service.web.formats.memory import UNCOUNTED_BYTES, MemoryBudget
-from wolfstream.service.web.transport.room import (
+from wolfstream.service.web.transport.connection_eviction import (
     UNREAD_SECONDS,
     AwaitedStep,
     ClientWait,

@@ -15,13 +15,14 @@ from sklearn.metrics import average_precision_score, cohen_kappa_score, roc_auc_
 
 from tests.service.specs import read_papers_spec
 from tests.service.streams import three_classes, two_classes
+from wolfstream.service.cli.evaluation_display import balance, tables
 from wolfstream.service.cli.main import main
 from wolfstream.service.files.labelled import Label
 from wolfstream.service.model.learner import Learner
 from wolfstream.service.model.live import Model
 from wolfstream.service.recovery.model_files import load_model
 from wolfstream.service.storage.snapshot_format import State, write_state
-from wolfstream.service.training.evaluation import Evaluation, balance, tables
+from wolfstream.service.training.evaluation import Evaluation
 
 STREAM = three_classes(300)
 HELD_BACK = three_classes(40, seed=1)

@@ -17,8 +17,8 @@ from wolfstream.service.model.questions import answer, answer_each, is_simple
 from wolfstream.service.model.single_rows import QuestionAnswer, SingleRows
 from wolfstream.service.samples.validation import Question, Samples
 from wolfstream.service.spec.model import ModelSpec, read_spec
-from wolfstream.solver.adaptive.recent_rows import KEPT
 from wolfstream.solver.prepare.named_rows import named_values
+from wolfstream.solver.rows.recent_rows import KEPT
 
 N, ASKED = 400, 40
 X = np.random.default_rng(0).normal(size=(N + ASKED, 6))

@@ -14,8 +14,16 @@ import pytest
 
 from tests.service.server.test_tls import Pair, TlsServer, make_pair
 from tests.service.specs import PAPERS
+from tests.service.web.test_connection_eviction import (
+    FLOOD,
+    LIVEZ,
+    MOST,
+    SOON,
+    flood,
+    is_open,
+    opened,
+)
 from tests.service.web.test_connections import all_that_comes
-from tests.service.web.test_room import FLOOD, LIVEZ, MOST, SOON, flood, is_open, opened
 
 # Room for those that are refused with a response.
 REFUSED = 64

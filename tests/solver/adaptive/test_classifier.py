@@ -184,7 +184,7 @@ class TestReport:
     def test_names_every_learner_with_weight_and_losses(self):
         X, codes = clusters(seed=15, n=1500)
         learner, _ = learned(X, codes, external_experts=("asset",))
-        report = learner.standing().rows()
+        report = learner.expert_weights().rows()
         assert len(report) == len(learner.combination.weight)
         assert sum(line["weight"] for line in report) == pytest.approx(1.0)
         assert report[0]["horizon"] is None
@@ -200,7 +200,7 @@ class TestReport:
         for part in blocks(len(codes), 57):
             learner.absorb(X[part], codes[part])
         lost = np.concatenate(lost)
-        report = learner.standing().rows()
+        report = learner.expert_weights().rows()
         recent, overall = ([line[f"{of}_loss"] for line in report] for of in ("recent", "overall"))
         np.testing.assert_allclose(recent, lost[-1000:].mean(axis=0))
         np.testing.assert_allclose(overall, np.nanmean(lost, axis=0))

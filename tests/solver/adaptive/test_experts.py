@@ -109,9 +109,9 @@ class TestNewKind:
         bank.absorb(X, y)
         (experts,) = (one for one in bank.learners.each if isinstance(one, Frequencies))
         assert experts.counts.tolist() == [(y == 0).sum(), (y == 1).sum(), 0.0]
-        standing = bank.standing()
-        assert {"learner": "frequencies"} in standing.kinds
-        assert standing.weight[standing.kinds.index({"learner": "frequencies"})] > 0.0
+        expert_weights = bank.expert_weights()
+        assert {"learner": "frequencies"} in expert_weights.kinds
+        assert expert_weights.weight[expert_weights.kinds.index({"learner": "frequencies"})] > 0.0
 
     def test_a_view_says_what_the_next_answer_is(self):
         X, y, _ = samples()

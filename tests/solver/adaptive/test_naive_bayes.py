@@ -200,7 +200,7 @@ def test_a_bank_undoes_what_was_learned_after_all_labels_moved():
     one, kept, found = moving_bank(), [0, 0], None
     for part in blocks(2400, 32):
         one.absorb(X[part], codes[part])
-        watched = one.endless.each[0]
+        watched = one.watches.each[0]
         if watched.former and watched.age == 0:
             kept = [kept[-1], part.stop]
         elif found is None and part.start >= 1600 and not watched.former:
@@ -230,11 +230,11 @@ def test_a_bank_that_is_restored_relabels_bit_for_bit(at):
 def test_naive_bayes_weighs_little_before_it_was_right():
     one = AdaptiveClassifier(COLUMNS)
     of_bayes = [kind["learner"] == "naive_bayes" for kind in one.kinds]
-    weight = one.standing().weight
+    weight = one.expert_weights().weight
     assert weight.sum() == pytest.approx(1.0)
     np.testing.assert_allclose(weight[of_bayes], 0.1 * weight[0])
     none = AdaptiveClassifier(COLUMNS, pinned(CLASSIFICATION, Pins(naive_bayes=[])))
-    assert (none.standing().weight == 1.0 / len(none.kinds)).all()
+    assert (none.expert_weights().weight == 1.0 / len(none.kinds)).all()
 
 
 def test_merged_sums_are_those_of_all_rows():

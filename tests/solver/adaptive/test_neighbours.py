@@ -117,7 +117,7 @@ def test_columns_that_say_nothing_weigh_little():
     assert weight[2:].max() < 0.3 * weight[:2].min()
     losses = {
         (line["weights"], line["count"]): line["recent_loss"]
-        for line in learner.standing().rows()
+        for line in learner.expert_weights().rows()
         if line["learner"] == "neighbours"
     }
     assert losses["relevance", 5] < 0.8 * losses["equal", 5]

@@ -128,7 +128,7 @@ def test_an_external_expert_that_is_right_is_followed():
 def test_the_report_names_every_learner():
     X, y = waves(11, 1200)
     learner, _ = learned(X, y, external_experts=("asset",))
-    report = learner.standing().rows()
+    report = learner.expert_weights().rows()
     assert sum(line["weight"] for line in report) == pytest.approx(1.0)
     losses = {line["learner"]: line["recent_loss"] for line in report}
     assert losses["asset"] is None
@@ -149,13 +149,13 @@ def test_wide_sparse_rows_are_learned():
 
 
 @pytest.mark.parametrize("changes", [False, True])
-def test_endless_learners_begin_again_where_a_target_changes(changes):
+def test_learners_of_infinite_horizon_begin_again_where_a_target_changes(changes):
     random = np.random.default_rng(13)
     X = random.normal(size=(6000, 5))
     first, second = np.sin(2.0 * X[:, 0]) - X[:, 1], X[:, 2] + 0.5 * X[:, 3] * X[:, 4]
     y = np.where(changes & (np.arange(6000) >= 4000), second, first)
     learner, _ = learned(X, y + 0.1 * random.normal(size=6000))
-    for one in learner.endless.each:
+    for one in learner.watches.each:
         assert (one.count < 2000) == changes
 
 

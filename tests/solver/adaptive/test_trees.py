@@ -132,7 +132,7 @@ def test_fits_follow_from_rows_whatever_their_blocks() -> None:
 
 def test_learners_share_all_of_the_weight(learned: tuple[str, StreamModel]) -> None:
     _, one = learned
-    rows = one.standing()
+    rows = one.expert_weights()
     assert sum(row["weight"] for row in rows) == pytest.approx(1.0)
     trees = [row for row in rows if row["learner"] == "trees"]
     assert [row["of"] for row in trees] == ["labels", "residuals"]
@@ -142,7 +142,7 @@ def test_learners_share_all_of_the_weight(learned: tuple[str, StreamModel]) -> N
 def test_learners_without_trees_are_those_of_the_bank() -> None:
     one = model("regression")
     learn(one, *stream("regression", 200))
-    assert all(row["learner"] != "trees" for row in one.standing())
+    assert all(row["learner"] != "trees" for row in one.expert_weights())
 
 
 def test_a_class_between_two_fits_is_learned() -> None:

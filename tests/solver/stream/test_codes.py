@@ -46,8 +46,8 @@ def test_a_model_learns_what_two_codes_say_together():
     assert share_right(crossed, *asked) > 0.99
     assert share_right(without, *asked) < 0.95  # as trees divide them
     assert crossed.rows.form.coded == (1, 2)
-    assert any(row.get("features") == "texts" for row in crossed.standing())
-    assert not any(row.get("features") == "texts" for row in without.standing())
+    assert any(row.get("features") == "texts" for row in crossed.expert_weights())
+    assert not any(row.get("features") == "texts" for row in without.expert_weights())
 
 
 def test_numbers_that_are_no_codes_are_learned_in_the_same_bits():

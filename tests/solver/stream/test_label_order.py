@@ -3,11 +3,11 @@
 import numpy as np
 import pytest
 
-from wolfstream.solver.adaptive.label_past import LabelPast, PastView
-from wolfstream.solver.adaptive.recent_rows import KEPT, RecentRows, last_hashes
+from wolfstream.solver.adaptive.label_past import LabelPast
 from wolfstream.solver.rows.answers import Values
 from wolfstream.solver.rows.head_rows import HeadRows, RawRows
 from wolfstream.solver.rows.matrix import SparseRows
+from wolfstream.solver.rows.recent_rows import KEPT, RecentRows, RecentView, last_hashes
 from wolfstream.solver.stream.label_order import LabelOrder
 
 
@@ -24,18 +24,18 @@ class Process:
         n = np.ones(len(rows))
         self.past.absorb(X, RawRows(X), n, n, Values(n))
 
-    def view(self) -> PastView:
+    def recent(self) -> RecentView:
         view = self.past.view()
         assert view is not None
-        return view
+        return view.recent
 
     def knows(self, *rows: float) -> bool:
         X = np.array(rows)[:, None]
-        return self.order.marked(self.view(), HeadRows(X, raw=RawRows(X))).in_turn
+        return self.order.marked(self.recent(), HeadRows(X, raw=RawRows(X))).in_turn
 
     def knows_each(self, *rows: float) -> list[bool]:
         X = np.array(rows)[:, None]
-        return self.order.marked_singly(self.view(), HeadRows(X, raw=RawRows(X)))
+        return self.order.marked_singly(self.recent(), HeadRows(X, raw=RawRows(X)))
 
 
 @pytest.mark.parametrize("seed", range(20))

@@ -53,8 +53,8 @@ def test_a_model_learns_what_two_texts_say_together(learned):
     without.absorb(rows, y)
     asked = table(2, 300)
     assert share_right(learned, *asked) > 0.9
-    assert any(row.get("features") == "texts" for row in learned.standing())
-    assert not any(row.get("features") == "texts" for row in without.standing())
+    assert any(row.get("features") == "texts" for row in learned.expert_weights())
+    assert not any(row.get("features") == "texts" for row in without.expert_weights())
 
 
 def test_rows_without_texts_are_learned_in_the_same_bits():

@@ -9,9 +9,9 @@ from wolfstream.solver.kernels.functions import Kernel
 from wolfstream.solver.simplex.pairs import pairs_of
 from wolfstream.solver.working_set.auto_widths import AutoWidths
 from wolfstream.solver.working_set.learner import WorkingSet
+from wolfstream.solver.working_set.merge import GAP, relative_gap, renumbered, support_of, unite
 from wolfstream.solver.working_set.merged_widths import interleaved, merge_widths
 from wolfstream.solver.working_set.predictions import predicted
-from wolfstream.solver.working_set.union import GAP, relative_gap, renumbered, support_of, unite
 
 KERNEL, C = Kernel("rbf", gamma=0.3), 1.0
 

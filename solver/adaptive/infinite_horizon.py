@@ -26,7 +26,7 @@ from wolfstream.solver.adaptive.evidence import Evidence
 from wolfstream.solver.adaptive.experts import Companion
 from wolfstream.solver.adaptive.label_permutation import LabelPermutation
 from wolfstream.solver.adaptive.learners import Learners
-from wolfstream.solver.adaptive.ridge import CHUNK, RidgePart, endless_pairs
+from wolfstream.solver.adaptive.ridge import CHUNK, RidgePart, infinite_horizon_pairs
 from wolfstream.solver.adaptive.weights import for_classes
 from wolfstream.solver.arrays import Float64Array
 from wolfstream.solver.compiled import compiled
@@ -44,7 +44,7 @@ class FormerState(NamedTuple):
     curvature: Float64Array  # (losses,)
 
 
-class EndlessLearner:
+class InfiniteHorizonWatch:
     """Watches and repairs the learners of one ridge setting of infinite horizon.
 
     own: these learners.
@@ -132,7 +132,7 @@ class EndlessLearner:
         self.former = [FormerState(*map(np.array, values)) for values in fields]
 
 
-class EndlessLearners:
+class InfiniteHorizonWatches:
     """Watches and repairs all ridge learners of infinite horizon of a classifier."""
 
     def __init__(self, learners: Learners) -> None:
@@ -140,8 +140,8 @@ class EndlessLearners:
         companions = [e.companion(learners.place_of(e)) for e in learners.each]
         self._companions = [companion for companion in companions if companion is not None]
         self.each = [
-            EndlessLearner(*pair, () if e else self._companions)
-            for e, pair in enumerate(endless_pairs(learners.ridge))
+            InfiniteHorizonWatch(*pair, () if e else self._companions)
+            for e, pair in enumerate(infinite_horizon_pairs(learners.ridge))
         ]
         self._experts = np.array([watcher.own.experts.stop - 1 for watcher in self.each], np.int64)
         self._predicted = np.zeros((CHUNK, len(self.each)), np.int64)

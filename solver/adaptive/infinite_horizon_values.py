@@ -14,12 +14,12 @@ from numpy.typing import NDArray
 
 from wolfstream.solver.adaptive.evidence import Evidence
 from wolfstream.solver.adaptive.learners import Learners
-from wolfstream.solver.adaptive.ridge import RidgePart, endless_pairs
+from wolfstream.solver.adaptive.ridge import RidgePart, infinite_horizon_pairs
 from wolfstream.solver.adaptive.values import SMALLEST_SQUARE, ValueCombination
 from wolfstream.solver.arrays import Float64Array
 
 
-class EndlessValue:
+class InfiniteHorizonValueWatch:
     """Watches and restarts the learners of one ridge setting of infinite horizon.
 
     own: these learners.
@@ -69,14 +69,16 @@ class EndlessValue:
         self.mean, self.count = mean, int(count)
 
 
-class EndlessValues:
+class InfiniteHorizonValueWatches:
     """Watches and restarts all ridge learners of infinite horizon of a regressor."""
 
     def __init__(self, learners: Learners) -> None:
-        self.each = [EndlessValue(*pair) for pair in endless_pairs(learners.ridge)]
+        self.each = [
+            InfiniteHorizonValueWatch(*pair) for pair in infinite_horizon_pairs(learners.ridge)
+        ]
 
     def end_chunk(self, errors: Float64Array, combination: ValueCombination) -> None:
-        """Restart learners if the stream has changed; see `EndlessValue.end_chunk`."""
+        """Restart learners if the stream has changed; see `InfiniteHorizonValueWatch.end_chunk`."""
         for watcher in self.each:
             watcher.end_chunk(errors, combination)
 

@@ -1,4 +1,4 @@
-"""Learners of endless memory when a stream changes, and when it does not."""
+"""Learners of infinite horizon when a stream changes, and when it does not."""
 
 import numpy as np
 import pytest
@@ -113,7 +113,7 @@ def test_one_absurd_loss_is_no_evidence():
     assert not evidence.is_enough(0)
 
 
-def test_after_a_change_endless_learners_are_as_good_as_new_ones():
+def test_after_a_change_learners_of_infinite_horizon_are_as_good_as_new_ones():
     random = np.random.default_rng(3)
     X = random.normal(size=(9000, 5))
     first, second = X[:, 0] * X[:, 1] > 0.0, X[:, 2] + X[:, 3] > 0.0
@@ -125,7 +125,7 @@ def test_after_a_change_endless_learners_are_as_good_as_new_ones():
         np.mean(
             [
                 line["recent_loss"]
-                for line in one.standing().rows()
+                for line in one.expert_weights().rows()
                 if line.get("horizon", 0) is None
             ]
         )

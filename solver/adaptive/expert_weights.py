@@ -7,7 +7,7 @@ import numpy as np
 from wolfstream.solver.arrays import Float64Array
 
 
-class Standing(NamedTuple):
+class ExpertWeights(NamedTuple):
     """An immutable copy of weights and losses."""
 
     kinds: list[dict[str, Any]]  # the parameters of each learner
@@ -15,13 +15,13 @@ class Standing(NamedTuple):
     recent_loss: Float64Array  # (learners,) mean over the last 1,000 samples, NaN without any
     overall_loss: Float64Array  # (learners,) mean over all samples, NaN without any
 
-    def joined(self, other: "Standing") -> "Standing":
-        """Return this standing with that of other learners, to whom the first weight is divided.
+    def joined(self, other: "ExpertWeights") -> "ExpertWeights":
+        """Return these weights with those of other learners, to whom the first weight is divided.
 
         other: its first weight is that of all learners here together; its kinds have no entry for
             them.
         """
-        return Standing(
+        return ExpertWeights(
             self.kinds + other.kinds,
             np.concatenate([other.weight[0] * self.weight, other.weight[1:]]),
             np.concatenate([self.recent_loss, other.recent_loss[1:]]),

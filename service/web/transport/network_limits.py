@@ -1,8 +1,8 @@
 """Bounds how many connections that last the clients of one network may have.
 
 A websocket, or a listener to events, takes a connection for as long as its client likes, and is
-never closed to make room for another (`web.transport.room`). So those of one network may take three
-quarters of the connections that other networks' ones leave; the rest is for calls.
+never closed to make room for another (`connection_eviction`). So those of one network may take
+three quarters of the connections that other networks' ones leave; the rest is for calls.
 
 The network is that of the connection's other end: behind a proxy, all clients are of one network.
 With workers, each one grants its part of the connections.
@@ -18,7 +18,7 @@ from starlette.types import ASGIApp, Receive, Scope, Send
 from wolfstream.service.calls.lookup import is_for
 from wolfstream.service.errors import Refusal, TooManyConnections
 from wolfstream.service.settings import Settings
-from wolfstream.service.web.transport.room import network_of
+from wolfstream.service.web.transport.connection_eviction import network_of
 
 # The part of the connections left by others that one network's lasting ones may take.
 _SHARE = 3 / 4

@@ -17,7 +17,12 @@ from tests.service.process import ServerProcess
 from tests.service.specs import PAPERS
 from tests.service.web.test_connections import UPGRADE as UPGRADE_WHOLE
 from tests.service.web.test_connections import all_that_comes, one_answer, told
-from wolfstream.service.web.transport.room import UNREAD_SECONDS, AwaitedStep, ClientWait, make_room
+from wolfstream.service.web.transport.connection_eviction import (
+    UNREAD_SECONDS,
+    AwaitedStep,
+    ClientWait,
+    make_room,
+)
 
 MOST, SOON = 40, 20.0
 # How many of them the streams of one address may take.
