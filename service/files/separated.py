@@ -38,6 +38,9 @@ _NO_FEATURES = (
     "there is no column besides the label, and at least one is needed; commas, semicolons, "
     "tabs or bars (|) separate columns"
 )
+# A number with a decimal comma, also 1,234, and one that has commas between thousands.
+_DECIMAL_COMMA = re.compile(r"[+-]?\d+,\d+(?:[eE][+-]?\d+)?")
+_THOUSANDS = re.compile(r"[^\d]*\d{1,3}(?:(?:,\d{3}){2,}|,\d{3}\.\d*)[^\d]*")
 # What the reader says, for users.
 _MALFORMED = {"unexpected end of data": "a quotation mark opens a field that nothing ends"}
 
@@ -46,7 +49,9 @@ class CsvText:
     """A CSV file; iterating yields its records.
 
     `find_layout` tells what separates fields, and which records stand above the header. Columns
-    without a name in the header, such as an index written by pandas, are left out.
+    without a name in the header, such as an index written by pandas, are left out, and columns of
+    one name that follow each other are one, of lists. Where semicolons separate columns and numbers
+    have decimal commas, labels have them, too.
 
     Args:
         source: the text.
@@ -91,13 +96,15 @@ class CsvText:
         below = _line_with(numbered, roles.label)
         self._roles = self._find_roles(roles, labelled, unlabelled_columns, below)
         self.labelled = labelled is not False and self._roles.label is not None
-        if self.has_header:
-            _refuse_repeated(self._names)
+        self._lists = _lists(self._names, self._roles) if self.has_header else {}
         self._places = [
             place
             for place, name in enumerate(self._names)
-            if place not in self._roles and (name or not self.has_header)
+            if place not in self._roles
+            and (name or not self.has_header)
+            and place not in self._lists
         ]
+        self._decimal_commas = self._layout.delimiter == ";" and _have_decimal_commas(following)
         if features and not self._places:
             raise DataFileError(_NO_FEATURES, 1)
 
@@ -152,15 +159,19 @@ class CsvText:
         for line, fields in islice(self._records(), int(self.has_header), None):
             self.line = line
             if len(fields) != self.columns:
-                first = "the header" if self._layout.above else "the first line"
-                detail = f"has {len(fields)} columns, {first} has {self.columns}"
+                top = "the header" if self._layout.above else "the first line"
+                detail = f"has {len(fields)} columns, {top} has {self.columns}"
                 raise DataFileError(detail, line)
             label = ""
             if label_place is not None and self.labelled and not any(map(str.strip, fields)):
                 continue  # a spreadsheet's empty row
             if label_place is not None and self.labelled:
                 label = fields[label_place].strip()
+                if self._decimal_commas and _DECIMAL_COMMA.fullmatch(label):
+                    label = label.replace(",", ".")
                 check_label(label, line)
+            for place, first in self._lists.items():
+                fields[first] = ", ".join(filter(None, (fields[first], fields[place].strip())))
             row = self._row(line, [fields[place] for place in self._places])
             weight = None if weight_place is None else self._weight(line, fields[weight_place])
             yield Record(row, label, weight, "" if id_place is None else read_id(fields[id_place]))
@@ -262,14 +273,33 @@ def _is_header(names: list[str], following: list[list[str]], roles: Roles) -> bo
     return bool(words) and len(words) == sum(map(bool, names))
 
 
-def _refuse_repeated(names: list[str]) -> None:
-    """Raise DataFileError for a header that gives two columns the same name."""
-    place_of: dict[str, int] = {}
+def _have_decimal_commas(rows: Sequence[Sequence[str]]) -> bool:
+    """Return whether numbers have decimal commas, and none a point or several commas."""
+    cells = [cell.strip() for row in rows for cell in row]
+    points = any("." in cell and number_in(cell) is not None for cell in cells)
+    return any(map(_DECIMAL_COMMA.fullmatch, cells)) and not (
+        points or any(map(_THOUSANDS.fullmatch, cells))
+    )
+
+
+def _lists(names: Sequence[str], roles: RolePlaces) -> dict[int, int]:
+    """Return columns that continue a list, each with the list's first column.
+
+    Columns of one name that follow each other are a list, as that of labels in exports of issues.
+
+    Raises DataFileError for other columns of the same name, and for labels in a list.
+    """
+    first_of: dict[str, int] = {}
+    lists: dict[int, int] = {}
     for place, name in enumerate(names):
-        first = place_of.setdefault(name, place)
-        if name and first < place:
+        first = first_of.setdefault(name, place)
+        if not name or first == place:
+            continue
+        if names[place - 1] != name or first in roles or place in roles:
             detail = (
                 f"columns {first + 1} and {place + 1} are both named {name[:40]!r}: rename one of "
                 "them, or leave one out; if the first line is a row, put a line of names before it"
             )
             raise DataFileError(detail, 1)
+        lists[place] = first
+    return lists

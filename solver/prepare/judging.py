@@ -29,7 +29,7 @@ from wolfstream.solver.prepare.measures import (
     positive,
 )
 from wolfstream.solver.prepare.numerals import Numeral, amounts, numeral, plain_number
-from wolfstream.solver.prepare.times import epoch, moment
+from wolfstream.solver.prepare.times import date_of_digits, date_of_serial, epoch, moment
 from wolfstream.solver.prepare.words import words_of
 
 Kind = Literal[
@@ -41,6 +41,7 @@ Value = float | str | None
 # Texts for missing values in any column, as in data files, and in columns of numbers only.
 MISSING = frozenset(("", "nan", "na", "n/a", "null", "none", "nat", "<na>", "#n/a"))
 MISSING_BESIDE = frozenset(("-", "--", "–", "—", "?", ".", "...", "unknown", "missing"))
+_LONGEST_MISSING = max(map(len, MISSING | MISSING_BESIDE))
 _BOOLEAN = {"true": 1.0, "yes": 1.0, "y": 1.0, "t": 1.0, "on": 1.0}
 _BOOLEAN |= {"false": 0.0, "no": 0.0, "n": 0.0, "f": 0.0, "off": 0.0}
 # The least share of a column's values that its kind must read.
@@ -71,9 +72,13 @@ _HOURS_FIRST, _MINUTES_FIRST = "h:m:s", "m:s"
 _LARGEST_MOMENT = 1e12
 _TIME_NAME = re.compile(
     r"(?:^|[^a-z])(?:time|date|timestamp|datetime|ts|at|when|epoch|created|updated)(?:$|[^a-z])"
-    r"|time$|date$|timestamp",
+    r"|time$|date$|timestamp|datum|zeitstempel|fecha",
     re.IGNORECASE,
 )
+_DATE_NAME = re.compile(r"date|timestamp|datum|zeitstempel|fecha", re.IGNORECASE)
+# Units of columns of times, by what numbers that are not seconds since 1970 are.
+_DATES, _SERIALS = "yyyymmdd", "days since 1899-12-30"
+_SERIALS_WHY = "days as spreadsheets count them, and named like a date"
 
 
 class Reading(NamedTuple):
@@ -107,7 +112,7 @@ class Reading(NamedTuple):
     def number_of(self, value: float) -> float:
         """Return the value of a number in this column; NaN if it has none."""
         if self.kind == "time":
-            seconds = epoch(value)
+            seconds = _OF_UNIT.get(self.unit, epoch)(value)
             if seconds is None and self.fixed and abs(value) <= _LARGEST_MOMENT:
                 return value
             return _or_nan(seconds)
@@ -115,11 +120,15 @@ class Reading(NamedTuple):
 
     def is_missing(self, text: str) -> bool:
         """Return whether a text stands for a missing value."""
-        folded = text.strip()[:16].casefold()
+        text = text.strip()
+        if len(text) > _LONGEST_MISSING:
+            return False
+        folded = text.casefold()
         return folded in MISSING or (folded in MISSING_BESIDE and self.kind in _NUMERIC_KINDS)
 
 
 NUMBER = Reading("number", "all values are numbers")
+_OF_UNIT = {_DATES: date_of_digits, _SERIALS: date_of_serial}
 # By this, only the texts of MISSING are missing, as in any column.
 _ANY_TEXT = Reading("text")
 EMPTY = Reading("empty", "no value so far")
@@ -167,6 +176,8 @@ def _time(reading: Reading, text: str) -> float:
     written = moment(text)
     if written is None:
         plain = plain_number(text)
+        if plain is None and reading.commas and (quantity := numeral(text, commas=True)):
+            plain = quantity.value
         return math.nan if plain is None else reading.number_of(plain)
     return written.day_first if reading.day_first else written.month_first
 
@@ -214,7 +225,7 @@ def judge(name: str, values: Sequence[Value]) -> Reading:
     for recognise in (_as_boolean, _as_time, _as_duration, _as_number):
         reading = recognise(given, numbers)
         if reading is not None:
-            return reading
+            return _as_serials(name, reading, [*map(reading.number, given), *numbers])
     return _judge_texts(texts, numbers)
 
 
@@ -223,11 +234,19 @@ def like_a_time(name: str) -> bool:
     return len(name) <= _LONGEST_CATEGORY and bool(_TIME_NAME.search(name))
 
 
+def _is_date_name(name: str) -> bool:
+    return len(name) <= _LONGEST_CATEGORY and bool(_DATE_NAME.search(name))
+
+
 def _judge_numbers(name: str, numbers: Sequence[float]) -> Reading:
     if not numbers:
         return EMPTY
     if like_a_time(name) and all(epoch(value) is not None for value in numbers):
         return Reading("time", "seconds, or parts of them, since 1970, and named like a time")
+    if like_a_time(name) and all(date_of_digits(value) is not None for value in numbers):
+        return Reading("time", "dates such as 20250301, and named like a time", _DATES)
+    if _is_date_name(name) and all(date_of_serial(value) is not None for value in numbers):
+        return Reading("time", _SERIALS_WHY, _SERIALS)
     if _are_codes(numbers):
         why = (
             f"all of the first {len(numbers)} values are different whole numbers of as many digits"
@@ -332,6 +351,14 @@ def _as_number(texts: Sequence[str], numbers: Sequence[float]) -> Reading | None
 def _has_point(text: str) -> bool:
     """Return whether a text certainly has a decimal point."""
     return bool(re.search(r"\d\.\d{1,2}(?!\d)|\d\.\d{4,}|,\d{3}\.", text))
+
+
+def _as_serials(name: str, reading: Reading, numbers: Sequence[float]) -> Reading:
+    """Return the reading of numbers with decimal commas, or of days that are written so."""
+    if reading.unit != "#" or not reading.commas or not _is_date_name(name):
+        return reading
+    serials = all(date_of_serial(number) is not None for number in numbers)
+    return Reading("time", _SERIALS_WHY, _SERIALS, commas=True) if serials else reading
 
 
 def _judge_texts(texts: Sequence[str], numbers: Sequence[float]) -> Reading:

@@ -45,7 +45,8 @@ _ANGLE = re.compile(
     r"\s*(?P<side>[NSEW])?",
     re.IGNORECASE,
 )
-_POINT_DECIMAL = re.compile(r"\d{1,3}(?:,\d{3})+(?:\.\d*)?")
+# Thousands do not begin with 0.
+_POINT_DECIMAL = re.compile(r"[1-9]\d{0,2}(?:,\d{3})+(?:\.\d*)?")
 _COMMA_DECIMAL = re.compile(r"\d{1,3}(?:\.\d{3})+,\d+|\d{1,3}(?:\.\d{3}){2,}")
 _SPACED_THOUSANDS = re.compile(r"\d{1,3}(?:['’\u00a0\u202f ]\d{3})+(?:[.,]\d+)?")
 # A small m is a metre, and a small b or t no multiplier either.
@@ -231,7 +232,7 @@ def _number(digits: str, commas: bool) -> tuple[float | None, bool]:
         return float(digits), False
     mantissa, _, exponent = digits.lower().partition("e")
     comma = False
-    if commas and "." not in mantissa and mantissa.count(",") == 1:
+    if (commas or exponent) and "." not in mantissa and mantissa.count(",") == 1:
         mantissa, comma = mantissa.replace(",", "."), True
     elif _POINT_DECIMAL.fullmatch(mantissa):
         mantissa = mantissa.replace(",", "")

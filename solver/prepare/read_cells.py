@@ -7,7 +7,7 @@ has no column for, such as a text in a column of numbers or a name that came lat
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from itertools import chain, groupby
 from math import isnan, log1p, nan
-from operator import attrgetter, itemgetter
+from operator import attrgetter
 from typing import Protocol
 
 import numpy as np
@@ -76,16 +76,16 @@ def read(columns: Sequence[ReadColumn], cells: Cells, places: Sequence[int | Non
     of_column, of_row = np.nonzero(text.T != NO_TEXT)
     given = zip(of_column.tolist(), text[of_row, of_column].tolist(), strict=True)
     values, kept = list[float](), list[int]()
-    for j, same_column in groupby(given, itemgetter(0)):
-        reading, known = readings.get(j), dict[int, tuple[float, bool]]()
-        for _, index in same_column:
-            if reading is None:
-                known[index] = nan, True
-            elif index not in known:
-                known[index] = _value(reading, cells.texts[index])
-            value, stays = known[index]
-            values.append(value)
-            kept.append(index if stays else NO_TEXT)
+    last, reading, known = -1, None, dict[int, tuple[float, bool]]()
+    for j, index in given:
+        if j != last:
+            last, reading, known = j, readings.get(j), {}
+        if index not in known:
+            unread = reading is None
+            known[index] = (nan, True) if unread else _value(reading, cells.texts[index])
+        value, stays = known[index]
+        values.append(value)
+        kept.append(index if stays else NO_TEXT)
     numbers[of_row, of_column], text[of_row, of_column] = values, kept
     return cells._replace(numbers=numbers, text=text)
 

@@ -12,6 +12,7 @@ unknown names are refused, only the first row can show that rows are sparse.
 
 from collections.abc import Sequence
 from itertools import islice
+from operator import is_
 
 import numpy as np
 from numpy.typing import NDArray
@@ -215,7 +216,7 @@ def _columns_after(schema: Schema, row: Cells) -> Columns:
             columns[k] = _with_text(column, row.texts[text[k]], MOST_SLOTS)
         else:
             columns[k] = column._replace(number=True)
-    same = all(new is old for new, old in zip(columns, schema.columns, strict=True))
+    same = len(columns) == len(schema.columns) and all(map(is_, columns, schema.columns))
     return schema.columns if same else Columns(columns)
 
 
@@ -278,7 +279,7 @@ def _with_texts(table: TableRows) -> Schema:
 
 def _with_columns(schema: Schema, columns: Sequence[Column]) -> Schema:
     """Return a schema with other columns; the same object if all columns are the same objects."""
-    same = all(new is old for new, old in zip(columns, schema.columns, strict=True))
+    same = len(columns) == len(schema.columns) and all(map(is_, columns, schema.columns))
     return schema if same else schema._replace(columns=Columns(columns))
 
 

@@ -23,6 +23,9 @@ DAY = 86_400.0
 # The moments that a number may be: years 2001 to 2100 as seconds, or as milli-, micro- or
 # nanoseconds.
 FIRST_EPOCH, LAST_EPOCH = 9.7e8, 4.2e9
+# The dates that whole numbers such as 20250301 may be, and the days, counted from 1899-12-30.
+_FIRST_DATE, _LAST_DATE = 19_000_101, 20_991_231
+_FIRST_SERIAL, _END_OF_SERIALS, _SERIAL_OF_1970 = 14_611, 73_051, 25_569
 _PER_SECOND = (1.0, 1e3, 1e6, 1e9)
 # Zones by the letters that logs have, in hours ahead of UTC. Those that mean several are left out.
 _ZONES = {"Z": 0, "UTC": 0, "GMT": 0, "WET": 0, "BST": 1, "WEST": 1, "CET": 1, "CEST": 2, "EET": 2}
@@ -206,3 +209,18 @@ def epoch(value: float) -> float | None:
         if parts * FIRST_EPOCH <= value <= parts * LAST_EPOCH:
             return value / parts
     return None
+
+
+def date_of_digits(value: float) -> float | None:
+    """Return the moment of a date that is a number, such as 20250301; None for another number."""
+    if not _FIRST_DATE <= value <= _LAST_DATE or value != int(value):
+        return None
+    days = _days(int(value) // 10_000, int(value) // 100 % 100, int(value) % 100)
+    return None if days is None else DAY * days
+
+
+def date_of_serial(value: float) -> float | None:
+    """Return the moment of a day as spreadsheets count them; None before 1940 and after 2099."""
+    if not _FIRST_SERIAL <= value < _END_OF_SERIALS:
+        return None
+    return float(round(DAY * (value - _SERIAL_OF_1970)))

@@ -43,10 +43,9 @@ function factsOf(state) {
       beside: `${rate(values.rows_per_second)} predicted`,
     },
   ];
-  const set = /** @type {any} */ (
-    Object.values(state.heads).find((/** @type {any} */ head) => "size" in head)
-  );
-  if (set) facts.push({ name: "Working set", value: shown(set.size), beside: `gap ${shown(set.gap)}` });
+  // Sets of heads that do not answer are among the heads, below.
+  const set = /** @type {any} */ (state.heads[serve]);
+  if (set && "size" in set) facts.push({ name: "Working set", value: shown(set.size), beside: `gap ${shown(set.gap)}` });
   if (pending?.rows || pending?.joined || pending?.expired) {
     facts.push({ name: "Late labels", value: `${shown(pending.rows)} waiting`, beside: `${shown(pending.joined)} labelled` });
   }

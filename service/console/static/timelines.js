@@ -97,7 +97,7 @@ function lossText(change) {
 }
 
 /**
- * Return the plots for a state: scores, rates, latencies, and sizes of working sets.
+ * Return the plots for a state: scores, rates, latencies, and the size of the set that answers.
  * @param {any} state
  */
 function plotsOf(state) {
@@ -142,8 +142,7 @@ function plotsOf(state) {
     },
   ];
   for (const [field, title] of [["size", "Size of the working set"], ["gap", "Duality gap"]]) {
-    const having = heads.filter((head) => `${head}.${field}` in values);
-    if (having.length) found.push({ title, lines: linesOf(having, field), show: shown });
+    if (`${serve}.${field}` in values) found.push({ title, lines: linesOf([serve], field), show: shown });
   }
   return found;
 }

@@ -689,3 +689,37 @@ def test_a_header_that_names_two_columns_alike_is_refused(tmp_path: Path, header
     path.write_text(f"{header}\n1,2,3,4\n1,2,3,5\n")
     with pytest.raises(DataFileError, match=r"both named '[ay]': rename|could each be the label"):
         open_data(path)
+
+
+def test_columns_of_one_name_in_a_row_are_a_list(tmp_path: Path):
+    path = tmp_path / "issues.csv"
+    path.write_text("key,tags,tags,tags,y\n1,ux, perf,,a\n2,,,,b\n3,,,web,a\n")
+    data = open_data(path, texts=True)
+    assert data.names == ("key", "tags")
+    ((X, *_),) = data.batches(9)
+    assert X == [[1, "ux, perf"], [2, None], [3, "web"]]
+
+
+@pytest.mark.parametrize("header", ["tags,tags,y", "a,y,y"])
+def test_labels_are_in_no_list(tmp_path: Path, header: str):
+    path = tmp_path / "twice.csv"
+    path.write_text(f"{header}\n1,2,3\n1,2,4\n")
+    with pytest.raises(DataFileError, match=r"both named|could each be the label"):
+        open_data(path, Roles(label="tags" if "tags" in header else "y"))
+
+
+@pytest.mark.parametrize(
+    ("rows", "labels"),
+    [
+        (["3,5;17,123", "4,25;-8,001"], [17.123, -8.001]),
+        (["3.5;17,123", "4.25;-8,001"], [17123.0, -8001.0]),
+        (["3,5;1,017,123", "4,25;17,123"], [1017123.0, 17123.0]),
+    ],
+)
+def test_labels_have_decimal_commas_where_the_file_has_them(
+    tmp_path: Path, rows: list[str], labels: list[float]
+):
+    path = tmp_path / "comma.csv"
+    path.write_text("\n".join(["a;y", *rows, ""]))
+    data = open_data(path, texts=True).for_task("regression")
+    assert [label for batch in data.batches(9) for label in batch.labels] == labels

@@ -425,3 +425,54 @@ def test_codes_tell_the_column_that_they_are_of(text: str):
     assert all(len(set(found.tolist())) == 1 for found in columns)
     assert columns[0][0] != columns[1][0]
     assert np.isnan(columns_of(np.array([math.nan]))).all()
+
+
+@pytest.mark.parametrize(
+    ("texts", "numbers"),
+    [
+        (["0,010", "0,956", "1,000"], [0.01, 0.956, 1.0]),
+        (["3,000 %", "0,000 %", "2,500 %"], [3.0, 0.0, 2.5]),
+        (["2,124E-03", "1,782E-02"], [2.124e-3, 1.782e-2]),
+        (["1,024", "2,048"], [1024.0, 2048.0]),
+    ],
+)
+def test_thousands_begin_with_no_zero_and_have_no_exponent(
+    texts: list[str], numbers: list[float]
+) -> None:
+    reading = judge("a", texts)
+    assert [reading.number(text) for text in texts] == pytest.approx(numbers)
+
+
+@pytest.mark.parametrize(
+    ("name", "values", "seconds"),
+    [
+        ("Date", [20250101.0, 20240229.0], [1735689600.0, 1709164800.0]),
+        ("created", ["20250101", 20240229.0], [1735689600.0, 1709164800.0]),
+        ("order date", [45658.0, 45658.5], [1735689600.0, 1735732800.0]),
+        ("Datum", [45658.25], [1735711200.0]),
+        ("Zeitstempel", ["45658,25", "45658,5", 45658.0], [1735711200.0, 1735732800.0, 1735689600]),
+    ],
+)
+def test_numbers_are_dates_where_they_are_named_so(
+    name: str, values: list[float | str], seconds: list[float]
+) -> None:
+    reading = judge(name, values)
+    assert reading.kind == "time"
+    read = [reading.number_of(x) if isinstance(x, float) else reading.number(x) for x in values]
+    assert read == seconds
+    assert math.isnan(reading.number_of(7.0))
+
+
+@pytest.mark.parametrize(
+    ("name", "values"),
+    [
+        ("amount", [20250101.0, 20240229.0]),
+        ("Date", [20250101.0, 20250230.0]),
+        ("Date", [20250101.0, 20240229.5]),
+        ("time", [45658.0, 45659.0]),
+        ("date", [0.425, 0.5]),
+        ("date", [45658.0, 3.0]),
+    ],
+)
+def test_other_numbers_are_no_dates(name: str, values: list[float]) -> None:
+    assert judge(name, values).kind == "number"
