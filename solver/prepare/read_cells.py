@@ -81,8 +81,7 @@ def read(columns: Sequence[ReadColumn], cells: Cells, places: Sequence[int | Non
         if j != last:
             last, reading, known = j, readings.get(j), {}
         if index not in known:
-            unread = reading is None
-            known[index] = (nan, True) if unread else _value(reading, cells.texts[index])
+            known[index] = _value(reading, cells.texts[index]) if reading else (nan, True)
         value, stays = known[index]
         values.append(value)
         kept.append(index if stays else NO_TEXT)
