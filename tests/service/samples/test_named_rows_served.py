@@ -89,7 +89,7 @@ class TestEveryTransport:
         assert np.mean(hits) > 0.5  # of three topics
 
     def test_refuses_with_pointers(self, ask: Ask):
-        problem = ask("learn", {"x": [{"a": 1}, {"a/b": [1], "c": {}}], "y": [1, 2]})
+        problem = ask("learn", {"x": [{"a": 1}, {"a/b": [1], "c": [[]]}], "y": [1, 2]})
         assert problem["status"] == 422
         assert [e["pointer"] for e in problem["errors"]] == ["/x/1/a~1b", "/x/1/c"]
 
@@ -164,7 +164,7 @@ def test_a_description_counts_the_names(client: httpx.Client, name: str) -> None
 def test_a_refused_request_leaves_no_name_behind(client: httpx.Client, name: str) -> None:
     client.put(f"/v1/models/{name}", json={})
     client.post(f"/v1/models/{name}/samples", json={"x": {"a": 1}, "y": 1}).raise_for_status()
-    for wrong in ([1], {}):
+    for wrong in ([1], {"deep": [1]}):
         refused = client.post(f"/v1/models/{name}/samples", json={"x": {"b": wrong}, "y": 1})
         assert refused.status_code == 422
     client.post(f"/v1/models/{name}/predict", json={"x": {"c": 1}})

@@ -301,5 +301,5 @@ def test_another_weight_under_the_same_key_is_another_request(
     sent = {"x": [[1.0]], "y": ["a"]}
     assert client.post(path, json={**sent, "weight": 2.0}, headers=headers).status_code == 200
     again = client.post(path, json={**sent, "weight": 2.0}, headers=headers)
-    assert again.headers["Idempotency-RecoveringModel"] == "true"
+    assert again.headers["Idempotency-Replayed"] == "true"
     assert client.post(path, json={**sent, "weight": 3.0}, headers=headers).status_code == 422

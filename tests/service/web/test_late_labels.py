@@ -78,8 +78,8 @@ def test_one_row_and_its_label(client: httpx.Client, path: str) -> None:
 
 def test_a_prediction_that_is_sent_again_says_so(client: httpx.Client, path: str) -> None:
     first, again = (predict(client, path, ["a", "b"]) for _ in range(2))
-    assert "Idempotency-RecoveringModel" not in first.headers
-    assert again.headers["Idempotency-RecoveringModel"] == "true"
+    assert "Idempotency-Replayed" not in first.headers
+    assert again.headers["Idempotency-Replayed"] == "true"
     assert again.json() == first.json() | {"decision": [None, None]}
     other = predict(client, path, ["b", "c"], 30)
     problem = other.json()

@@ -306,7 +306,7 @@ def test_the_headers_of_learning(client: httpx.Client, name: str, call: str) -> 
         as_described(answer, path, "post")
         told = TOLD["paths"][path]["post"]["responses"][str(answer.status_code)]
         given = {name.title() for name in answer.headers} & {
-            "Idempotency-RecoveringModel",
+            "Idempotency-Replayed",
             "Preference-Applied",
         }
         assert given <= set(told.get("headers", {}))

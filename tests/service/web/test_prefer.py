@@ -146,7 +146,7 @@ def test_respond_async_does_not_wait_for_the_answer() -> None:
 
 def test_what_is_not_delivered_as_durable_is_answered() -> None:
     told = wait(Preference(True, None), 0, 60, {"learned": 1, "replayed": True})
-    assert told == ({"learned": 1}, 200, {"Idempotency-RecoveringModel": "true"})
+    assert told == ({"learned": 1}, 200, {"Idempotency-Replayed": "true"})
 
 
 def test_an_error_is_raised_and_one_that_nobody_waits_for_is_not() -> None:
