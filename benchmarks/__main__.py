@@ -12,7 +12,7 @@ from pathlib import Path
 from benchmarks import harness, results
 from benchmarks.harness import Options, RunRequest, Study
 from benchmarks.studies import STUDIES
-from wolfstream.service.compilation.compile_cache import use_compile_cache
+from wolfstream.solver.compile_cache import use_compile_cache
 
 
 def study_of(name: str) -> Study:

@@ -21,7 +21,7 @@ from typing import Any
 import httpx
 
 from benchmarks.processes import free_port
-from wolfstream.service.compilation.compile_cache import use_compile_cache
+from wolfstream.solver.compile_cache import use_compile_cache
 
 _ROOT = str(Path(__file__).parents[1])
 _SPECS: dict[str, dict[str, Any]] = {

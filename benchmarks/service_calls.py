@@ -25,7 +25,6 @@ from benchmarks.harness import Options, Study
 from benchmarks.results import Figures, Results, markdown, middle
 from wolfstream.service.access.key_file import KeyFile
 from wolfstream.service.access.key_ring import KeyRing
-from wolfstream.service.compilation.compile_cache import use_compile_cache
 from wolfstream.service.compilation.warm_up import WarmUp
 from wolfstream.service.engine.facade import Engine
 from wolfstream.service.monitor import alerts, points
@@ -37,6 +36,7 @@ from wolfstream.service.web.formats.memory import MemoryBudget
 from wolfstream.service.web.routes.app import create_app
 from wolfstream.service.web.routes.stream import Streams
 from wolfstream.service.web.transport.shortcut import Shortcut
+from wolfstream.solver.compile_cache import use_compile_cache
 
 REQUESTS, AT_ONCE = 1_600, 32
 Send = Callable[..., Awaitable[int]]

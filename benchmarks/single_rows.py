@@ -18,7 +18,7 @@ from numpy.typing import NDArray
 from benchmarks.harness import Options, Study
 from benchmarks.results import Figures, listed, mean
 from wolfstream import StreamClassifier
-from wolfstream.service.compilation.compile_cache import use_compile_cache
+from wolfstream.solver.compile_cache import use_compile_cache
 
 BLOCK, REPEATS, LEARNED = 64, 300, 3000
 

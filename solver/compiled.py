@@ -5,7 +5,7 @@ from typing import Any, ClassVar, TypeVar, cast
 
 import numba
 from llvmlite.binding import Linkage
-from numba import extending, types
+from numba import config, extending, types
 from numba.core import (
     codegen,
     compiler,
@@ -16,10 +16,13 @@ from numba.core import (
 )
 from numba.core.targetconfig import ConfigStack
 
+from wolfstream.solver.compile_cache import compile_cache
+
 Function = TypeVar("Function", bound=Callable[..., object])
 
 # Most functions of these modules carry no types.
 _extending: Any = extending
+_config: Any = config
 _types: Any = types
 _typing: Any = typing
 _codegen: Any = codegen
@@ -91,6 +94,7 @@ _OPTIONS: Any = {
     # A second wrapper, for callers from C.
     "no_cfunc_wrapper": True,
 }
+_CACHE = str(compile_cache())
 # How the names of the functions of this package begin in machine code.
 _MANGLED = "_ZN10wolfstream6solver"
 # The callers of compiled functions hold their arrays until these return.
@@ -103,11 +107,22 @@ def compiled(function: Function) -> Function:
     The function makes no arrays: it counts no references to those that it is given, which saves an
     eighth of the compilation and up to a third of the time of a call. What it returns must not
     be an array, not even inside a tuple, unless its caller counts no references either.
-
-    numba's cache on disk notices an edit in the function's own file only, so the cache directory
-    is keyed on a hash of all files (`service.compilation.compile_cache`).
     """
-    return cast(Function, numba.njit(cache=True, **_UNCOUNTED)(function))
+    return _cached(function, _UNCOUNTED)
+
+
+def _cached(function: Function, options: Any) -> Function:
+    """Compile under some options, cached in a directory for these sources alone.
+
+    Beside the sources, where numba keeps code by default, it notices an edit of the function's own
+    file only, and fails once a class that it has kept has another name. Functions of the program
+    that imports these keep their directory.
+    """
+    directory, _config.CACHE_DIR = _config.CACHE_DIR, _CACHE
+    try:
+        return cast(Function, numba.njit(cache=True, **options)(function))
+    finally:
+        _config.CACHE_DIR = directory
 
 
 def inner(function: Function) -> Function:
@@ -121,7 +136,7 @@ def inner(function: Function) -> Function:
 
 def compiled_allocating(function: Function) -> Function:
     """Compile as `compiled` does, for a function that makes arrays."""
-    return cast(Function, numba.njit(cache=True, **_OPTIONS)(function))
+    return _cached(function, _OPTIONS)
 
 
 def inner_allocating(function: Function) -> Function:

@@ -155,7 +155,7 @@ def ask_first(prompt: str) -> Callable[[Command], Command]:
 @contextmanager
 def file_errors() -> Iterator[None]:
     """Turn the errors within the block into Failures; use the cache of compiled code."""
-    from wolfstream.service.compilation.compile_cache import use_compile_cache
+    from wolfstream.solver.compile_cache import use_compile_cache
 
     use_compile_cache()
     with as_failures("the file"):

@@ -128,7 +128,7 @@ def evaluate(model: Path, source: DataSource) -> None:
 
 def load(path: Path) -> "LoadedModel":
     """Load the model in a file. Raises Failure."""
-    from wolfstream.service.compilation.compile_cache import use_compile_cache
+    from wolfstream.solver.compile_cache import use_compile_cache
 
     use_compile_cache()
     from wolfstream.service.recovery.model_files import ModelFileError, load_model

@@ -107,7 +107,7 @@ def replay(source: DataSource, features: int | None, **options: Any) -> None:
       3    the server cannot be reached, or the connection was lost
       130  interrupted
     """  # noqa: D301  (click wants the control character)
-    from wolfstream.service.compilation.compile_cache import use_compile_cache
+    from wolfstream.solver.compile_cache import use_compile_cache
 
     use_compile_cache()
     from wolfstream.service.files.labelled import DataFileError, open_data

@@ -69,7 +69,7 @@ def train(
     """  # noqa: D301  (click wants the control character)
     check_usage(context, options)
     check_out(out, force)
-    from wolfstream.service.compilation.compile_cache import use_compile_cache
+    from wolfstream.solver.compile_cache import use_compile_cache
 
     use_compile_cache()
     from wolfstream.service.cli.training_display import read_with_bar, summary, train_with_bar

@@ -10,7 +10,6 @@ from wolfstream.service.cluster.calls import Calls
 from wolfstream.service.cluster.channel import Channel, FrameKind, LeaderState, labels_to_plain
 from wolfstream.service.cluster.versions import ViewVersion
 from wolfstream.service.cluster.worker_views import WorkerViews
-from wolfstream.service.compilation.compile_cache import is_complete
 from wolfstream.service.compilation.compiled_parts import (
     CompiledPart,
     collecting_seldom,
@@ -40,6 +39,7 @@ from wolfstream.service.samples.validation import Samples
 from wolfstream.service.settings import Settings
 from wolfstream.service.spec.heads import HeadName
 from wolfstream.service.spec.stored import read_stored_spec
+from wolfstream.solver.compile_cache import is_complete
 
 logger = logging.getLogger(__name__)
 

@@ -12,9 +12,9 @@ from typing import Any, NamedTuple
 import msgpack
 
 from wolfstream.service.cluster.tree import Bytes, TreeWriter, difference
-from wolfstream.service.compilation.sources import sources_hash
 from wolfstream.service.model.feature_names import NamesWriter
 from wolfstream.service.model.published import ModelView
+from wolfstream.solver.sources import sources_hash
 
 # Mark of the code that makes and reads views, which only equal code has: a follower may run another
 # version of the program, in which the same attributes mean something else. Computed now, because

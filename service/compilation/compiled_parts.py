@@ -9,12 +9,12 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from wolfstream.service.compilation.compile_cache import compile_once, is_complete
 from wolfstream.service.heads.exercises import rows_of_kind, rows_to_learn
 from wolfstream.service.heads.kinds import KINDS
 from wolfstream.service.model.learner import Learner
 from wolfstream.service.model.live import Model
 from wolfstream.service.spec.model import ModelSpec
+from wolfstream.solver.compile_cache import compile_once, is_complete
 from wolfstream.solver.frank_wolfe.methods import METHODS
 from wolfstream.solver.frank_wolfe.one_versus_one import solve_pairs
 from wolfstream.solver.frank_wolfe.solve_dual import Settings

@@ -15,7 +15,7 @@ import subprocess
 import sys
 from collections.abc import Iterator
 
-from wolfstream.service.compilation.compile_cache import (
+from wolfstream.solver.compile_cache import (
     is_complete,
     mark_complete,
     use_compile_cache,

@@ -59,7 +59,7 @@ def _crash_of(data: Path, first: int) -> _Step | None:
 
 def main(data: Path, first: int) -> None:
     """Use each model from an id on; print each step before it is taken."""
-    from wolfstream.service.compilation.compile_cache import use_compile_cache
+    from wolfstream.solver.compile_cache import use_compile_cache
 
     use_compile_cache()  # before numba is imported
     from wolfstream.service.storage.data_directory import open_storage

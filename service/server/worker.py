@@ -9,7 +9,7 @@ import signal
 import socket
 import sys
 
-from wolfstream.service.compilation.compile_cache import use_compile_cache
+from wolfstream.solver.compile_cache import use_compile_cache
 
 _PR_SET_PDEATHSIG = 1
 

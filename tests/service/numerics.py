@@ -57,7 +57,7 @@ def main() -> None:
 
 if __name__ == "__main__":
     os.environ["OPENBLAS_NUM_THREADS"] = "1"
-    from wolfstream.service.compilation.compile_cache import use_compile_cache
+    from wolfstream.solver.compile_cache import use_compile_cache
 
     use_compile_cache()
     main()

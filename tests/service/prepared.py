@@ -4,7 +4,7 @@ import gc
 import importlib
 import importlib.util
 
-from wolfstream.service.compilation.compile_cache import is_complete, use_compile_cache
+from wolfstream.solver.compile_cache import is_complete, use_compile_cache
 
 use_compile_cache()  # before numba is imported
 

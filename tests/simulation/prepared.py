@@ -10,7 +10,7 @@ from tests.simulation import standard_library
 
 standard_library.install()
 
-from wolfstream.service.compilation.compile_cache import use_compile_cache  # noqa: E402
+from wolfstream.solver.compile_cache import use_compile_cache  # noqa: E402
 
 use_compile_cache()  # before numba is imported
 

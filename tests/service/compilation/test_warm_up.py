@@ -17,7 +17,6 @@ import pytest
 
 from tests.service.specs import read_papers_spec
 from wolfstream.service.compilation import compiler_process
-from wolfstream.service.compilation.compile_cache import compile_once, is_complete, mark_complete
 from wolfstream.service.compilation.compiled_parts import (
     CompiledPart,
     compile_all,
@@ -33,6 +32,7 @@ from wolfstream.service.errors import NotReady
 from wolfstream.service.settings import Settings
 from wolfstream.service.spec.model import ModelSpec
 from wolfstream.service.storage.data_directory import open_storage
+from wolfstream.solver.compile_cache import compile_once, is_complete, mark_complete
 from wolfstream.solver.prepare.cells import cells_of_numbers
 from wolfstream.solver.prepare.columns import Preparation
 from wolfstream.solver.prepare.named_rows import Rows, n_rows, named_rows

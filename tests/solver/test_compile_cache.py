@@ -14,8 +14,8 @@ from pathlib import Path
 import pytest
 
 from wolfstream import solver
-from wolfstream.service.compilation import compile_cache
-from wolfstream.service.compilation.compile_cache import use_compile_cache
+from wolfstream.solver import compile_cache
+from wolfstream.solver.compile_cache import use_compile_cache
 
 VARIABLE = "NUMBA_CACHE_DIR"
 
@@ -223,21 +223,13 @@ class TestOthersPlaces:
         assert tmp_path / "cache" not in directory().parents
 
 
-def test_it_is_set_before_numba_comes_and_numba_takes_it(tmp_path: Path):
-    script = (
-        "import sys\n"
-        "from wolfstream.service.compilation.compile_cache import use_compile_cache\n"
-        "directory = use_compile_cache()\n"
-        "assert 'numba' not in sys.modules\n"
-        "import numba\n"
-        "assert numba.config.CACHE_DIR == str(directory)\n"
-        "print(directory)\n"
-    )
+def run(command: list[str], cache: Path) -> str:
+    """What a Python process prints that has a cache of its own."""
     environment = {key: value for key, value in os.environ.items() if key != VARIABLE}
-    environment |= {"XDG_CACHE_HOME": str(tmp_path)}
+    environment |= {"XDG_CACHE_HOME": str(cache)}
     environment |= {"PYTHONPATH": str(Path(solver.__file__).parents[2])}
     done = subprocess.run(
-        [sys.executable, "-c", script],
+        [sys.executable, *command],
         env=environment,
         capture_output=True,
         text=True,
@@ -245,4 +237,38 @@ def test_it_is_set_before_numba_comes_and_numba_takes_it(tmp_path: Path):
         timeout=60,
     )
     assert done.returncode == 0, done.stderr
-    assert Path(done.stdout.strip()).parent == tmp_path / "wolfstream"
+    return done.stdout.strip()
+
+
+def test_it_is_set_before_numba_comes_and_numba_takes_it(tmp_path: Path):
+    script = (
+        "import sys\n"
+        "from wolfstream.solver.compile_cache import use_compile_cache\n"
+        "directory = use_compile_cache()\n"
+        "assert 'numba' not in sys.modules\n"
+        "import numba\n"
+        "assert numba.config.CACHE_DIR == str(directory)\n"
+        "print(directory)\n"
+    )
+    assert Path(run(["-c", script], tmp_path)).parent == tmp_path / "wolfstream"
+
+
+def test_a_program_that_imports_the_numerics_has_their_code_there_and_its_own_elsewhere(
+    tmp_path: Path,
+):
+    program = tmp_path / "program.py"
+    program.write_text(
+        "import numba\n"
+        "from wolfstream.solver.compiled import compiled\n"
+        "def doubled(x):\n"
+        "    return 2.0 * x\n"
+        "def halved(x):\n"
+        "    return 0.5 * x\n"
+        "print(compiled(doubled)(1.0), numba.njit(cache=True)(halved)(1.0))\n"
+    )
+    assert run([str(program)], tmp_path / "cache") == "2.0 0.5"
+    (kept,) = (tmp_path / "cache" / "wolfstream").rglob("*.nbi")
+    assert "doubled" in kept.name
+    assert [file.name.split("-")[0] for file in tmp_path.rglob("__pycache__/*.nbi")] == [
+        "program.halved"
+    ]

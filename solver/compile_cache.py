@@ -22,7 +22,7 @@ from importlib import metadata
 from importlib.util import find_spec
 from pathlib import Path
 
-from wolfstream.service.compilation.sources import add_sources
+from wolfstream.solver.sources import add_sources
 
 _VARIABLE = "NUMBA_CACHE_DIR"
 _COMPLETE = "complete"
@@ -42,9 +42,14 @@ def use_compile_cache() -> Path:
 
     Call it before numba is imported.
     """
-    if not os.environ.get(_VARIABLE):
-        os.environ[_VARIABLE] = str(_user_cache() / f"compiled-{_sources_hash()}")
-    return Path(os.environ[_VARIABLE])
+    directory = compile_cache()
+    os.environ[_VARIABLE] = str(directory)
+    return directory
+
+
+def compile_cache() -> Path:
+    """Return numba's cache directory: the one that the environment names, or this user's."""
+    return Path(os.environ.get(_VARIABLE) or _user_cache() / f"compiled-{_sources_hash()}")
 
 
 def is_complete() -> bool:
