@@ -42,9 +42,9 @@ def share_right(one, X, y):
 
 
 def test_a_model_learns_what_two_codes_say_together():
-    asked, crossed, without = rows_of_codes(2, 2000), learned(), learned(codes="numbers")
+    asked, crossed, without = rows_of_codes(2, 2000), learned(800), learned(800, codes="numbers")
     assert share_right(crossed, *asked) > 0.99
-    assert share_right(without, *asked) < 0.95  # as trees divide them
+    assert share_right(without, *asked) < 0.8  # as trees divide them
     assert crossed.rows.form.coded == (1, 2)
     assert any(row.get("features") == "texts" for row in crossed.expert_weights())
     assert not any(row.get("features") == "texts" for row in without.expert_weights())
