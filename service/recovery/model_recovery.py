@@ -241,8 +241,9 @@ def restore_newest(
         try:
             with computing(1):
                 state = snapshots.load(model.id, sequence)
-                check_creation(learner, state, snapshots.name(model.id, sequence))
-                learner.restore(state.plain, state.arrays)
+                name = snapshots.name(model.id, sequence)
+                check_creation(learner, state, name)
+                _restore(learner, state, name)
         except DamagedSnapshot as error:
             logger.warning(
                 "snapshot passed over, trying an older one: model=%s error=%s", model.name, error
@@ -265,6 +266,17 @@ def restore_newest(
         intact = set(_sequences(model, snapshots)) - passed_over
         model.snapshot_sequence = max(intact, default=0)
     return skipped
+
+
+def _restore(learner: Learner, state: State, name: str) -> None:
+    """Restore a snapshot. Raises StartupError if it lacks what this version's models have."""
+    try:
+        learner.restore(state.plain, state.arrays)
+    except (LookupError, TypeError, ValueError) as error:
+        raise StartupError(
+            f"snapshot {name} is undamaged and has no state of this version's models "
+            f"({error!r}): start the version that wrote it, or delete the model"
+        ) from error
 
 
 def _sequences(model: Model, snapshots: Snapshots) -> list[int]:
@@ -296,7 +308,7 @@ def _restore_rollback(learner: Learner, log: LogReader, snapshots: Snapshots) ->
         ) from None
     spec = read_stored_spec(state.plain["spec"])  # that of another model after a promotion
     source = Learner(Model(model.id, model.name, spec), learner.epoch)
-    source.restore(state.plain, state.arrays)
+    _restore(source, state, rollback.digest)
     learner.roll_back(source, rollback.description, rollback.epoch)
 
 

@@ -26,6 +26,7 @@ from wolfstream.service.recovery.salvage import recover_directory, salvage
 from wolfstream.service.settings import Settings
 from wolfstream.service.storage import crash_marks
 from wolfstream.service.storage.data_directory import JournalMissing, open_storage, owned
+from wolfstream.service.storage.snapshot_format import read_state, write_state
 
 SPEC = read_papers_spec({"working_set": {"max_size": 20}, "asset": None})
 SAMPLES = two_classes(100)
@@ -435,3 +436,22 @@ def of(writer: Writer, name: str) -> Model:
     model = writer.models.get(name)
     assert model is not None
     return model
+
+
+def test_a_snapshot_that_lacks_an_array_breaks_its_model_alone(data: Path) -> None:
+    """As one of another version of the program, which gives its arrays other names."""
+    for path in (data / "snapshots" / "1").glob("*.snapshot"):
+        state = read_state(path)
+        name = min(state.arrays)
+        arrays = {key: array for key, array in state.arrays.items() if key != name}
+        write_state(path, state._replace(arrays=arrays))
+    before = contents(data)
+    with writing(data) as writer:
+        prices = writer.models.get("prices")
+        assert prices is not None and prices.broken
+        assert (
+            repr(name.partition(".")[2]) in prices.broken
+            and "version that wrote it" in prices.broken
+        )
+        assert sequence_of(writer, "mail") == 12
+    assert before <= contents(data)
