@@ -29,7 +29,7 @@ PICTURE, RECORDING = DOCS / "console.png", DOCS / "console.webp"
 NAMES = ("date", "day", "period", "nsw price", "nsw demand", "vic price", "vic demand", "transfer")
 _PER_SECOND = 60
 _SIZE: ViewportSize = {"width": 1120, "height": 660}
-_COLOURS = 256
+_COLOURS = 128
 # Two points of the screen for each of the picture, so that its text is sharp.
 _DENSITY = 2
 _FRAMES_PER_SECOND, _QUALITY = 1, 45
