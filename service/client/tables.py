@@ -98,7 +98,10 @@ def column_name(label: Any) -> Any:
 
 def _repeated(names: Sequence[Any]) -> tuple[int, int]:
     """Return the places of the first name that occurs twice."""
-    return next((names.index(name), i) for i, name in enumerate(names) if name in names[:i])
+    first_of: dict[Any, int] = {}
+    return next(
+        (first, i) for i, name in enumerate(names) if (first := first_of.setdefault(name, i)) < i
+    )
 
 
 def _index_levels(frame: Any, wanted: Collection[str | None]) -> Iterator[tuple[str, Any]]:

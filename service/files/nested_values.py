@@ -44,7 +44,7 @@ def _flat(row: Mapping[Any, Any], known: dict[str, str]) -> dict[Any, Any]:
             continue
         parts = list(islice(_parts(str(name), value), MOST_VALUES + 1))
         named = {known.setdefault(key, key): inner for key, inner in parts}
-        taken = named.keys() & (flat.keys() | (row.keys() - {name}))
+        taken = any(key in flat or (key in row and key != name) for key in named)
         if taken or len(named) < len(parts) or not _are_few(named, known):
             named = {name: value}
         flat |= named

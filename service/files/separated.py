@@ -97,12 +97,11 @@ class CsvText:
         self._roles = self._find_roles(roles, labelled, unlabelled_columns, below)
         self.labelled = labelled is not False and self._roles.label is not None
         self._lists = _lists(self._names, self._roles) if self.has_header else {}
+        continued = {place for places in self._lists.values() for place in places[1:]}
         self._places = [
             place
             for place, name in enumerate(self._names)
-            if place not in self._roles
-            and (name or not self.has_header)
-            and place not in self._lists
+            if place not in self._roles and (name or not self.has_header) and place not in continued
         ]
         self._decimal_commas = self._layout.delimiter == ";" and _have_decimal_commas(following)
         if features and not self._places:
@@ -170,8 +169,9 @@ class CsvText:
                 if self._decimal_commas and _DECIMAL_COMMA.fullmatch(label):
                     label = label.replace(",", ".")
                 check_label(label, line)
-            for place, first in self._lists.items():
-                fields[first] = ", ".join(filter(None, (fields[first], fields[place].strip())))
+            for first, places in self._lists.items():
+                cells = (fields[place].strip() for place in places)
+                fields[first] = ", ".join(cell for cell in cells if cell)
             row = self._row(line, [fields[place] for place in self._places])
             weight = None if weight_place is None else self._weight(line, fields[weight_place])
             yield Record(row, label, weight, "" if id_place is None else read_id(fields[id_place]))
@@ -282,15 +282,15 @@ def _have_decimal_commas(rows: Sequence[Sequence[str]]) -> bool:
     )
 
 
-def _lists(names: Sequence[str], roles: RolePlaces) -> dict[int, int]:
-    """Return columns that continue a list, each with the list's first column.
+def _lists(names: Sequence[str], roles: RolePlaces) -> dict[int, list[int]]:
+    """Return the columns of each list, by the first of them.
 
     Columns of one name that follow each other are a list, as that of labels in exports of issues.
 
     Raises DataFileError for other columns of the same name, and for labels in a list.
     """
     first_of: dict[str, int] = {}
-    lists: dict[int, int] = {}
+    lists: dict[int, list[int]] = {}
     for place, name in enumerate(names):
         first = first_of.setdefault(name, place)
         if not name or first == place:
@@ -301,5 +301,5 @@ def _lists(names: Sequence[str], roles: RolePlaces) -> dict[int, int]:
                 "them, or leave one out; if the first line is a row, put a line of names before it"
             )
             raise DataFileError(detail, 1)
-        lists[place] = first
+        lists.setdefault(first, [first]).append(place)
     return lists

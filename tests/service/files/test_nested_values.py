@@ -73,6 +73,14 @@ def test_names_that_are_made_are_bounded() -> None:
     assert flat[20:] == rows[20:]
 
 
+@pytest.mark.timeout(30)  # 16,000 objects in a row took 24 s
+def test_a_row_of_very_many_objects_costs_what_its_bytes_do() -> None:
+    row = {f"n{k}": {"a": 1} for k in range(60_000)}
+    (flat,) = flat_rows([row])
+    assert len(flat) == len(row)
+    assert sum(isinstance(value, dict) for value in flat.values()) == len(row) - 10_000
+
+
 def test_rows_share_the_names_that_are_made() -> None:
     one, other = (next(iter(row)) for row in flat_rows([{"a": {"b": 1}}, {"a": {"b": 2}}]))
     assert one is other
