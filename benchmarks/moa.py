@@ -98,11 +98,11 @@ def _write(file: TextIO, rows: Any, y: NDArray[Any], regression: bool) -> None:
     for row in named:
         for name, value in row.items():
             if isinstance(value, str):
-                known = texts.setdefault(name, {})
-                known.setdefault(value, len(known))
+                levels = texts.setdefault(name, {})
+                levels.setdefault(value, len(levels))
             else:
                 numbers[name] = None
-    kinds = ["numeric"] * len(numbers) + [_nominal("v", len(known)) for known in texts.values()]
+    kinds = ["numeric"] * len(numbers) + [_nominal("v", len(levels)) for levels in texts.values()]
     kinds.append("numeric" if regression else _nominal("c", int(y.max()) + 1))
     print("@relation stream", file=file)
     for place, kind in enumerate(kinds):
@@ -110,7 +110,7 @@ def _write(file: TextIO, rows: Any, y: NDArray[Any], regression: bool) -> None:
     print("@data", file=file)
     for row, target in zip(named, y.tolist(), strict=True):
         cells = [_number(row.get(name)) for name in numbers]
-        cells += [_text(row.get(name), known) for name, known in texts.items()]
+        cells += [_text(row.get(name), levels) for name, levels in texts.items()]
         print(*cells, repr(target) if regression else f"c{target}", sep=",", file=file)
 
 
@@ -123,8 +123,8 @@ def _number(value: Any) -> str:
     return "?" if missing else repr(float(value))
 
 
-def _text(value: Any, known: dict[str, int]) -> str:
-    return f"v{known[value]}" if isinstance(value, str) else "?"
+def _text(value: Any, levels: dict[str, int]) -> str:
+    return f"v{levels[value]}" if isinstance(value, str) else "?"
 
 
 def _read(output: Path, regression: bool) -> NDArray[np.float64]:

@@ -106,12 +106,12 @@ def _repeated(names: Sequence[Any]) -> tuple[int, int]:
 
 def _index_levels(frame: Any, wanted: Collection[str | None]) -> Iterator[tuple[str, Any]]:
     """Yield (name, values) of the levels of pandas' index that are wanted; warn of others."""
-    index = getattr(frame, "index", None)
+    index: Any = getattr(frame, "index", None)
     for name in getattr(index, "names", ()):
         if name is None or name in frame.columns:
             continue
         if str(name) in wanted:
-            yield str(name), index.get_level_values(name)  # type: ignore[union-attr]
+            yield str(name), index.get_level_values(name)
         else:
             warnings.warn(
                 f"the index {str(name)!r} of X is left out: X.reset_index() makes it a column",

@@ -76,13 +76,13 @@ def read(columns: Sequence[ReadColumn], cells: Cells, places: Sequence[int | Non
     of_column, of_row = np.nonzero(text.T != NO_TEXT)
     given = zip(of_column.tolist(), text[of_row, of_column].tolist(), strict=True)
     values, kept = list[float](), list[int]()
-    last, reading, known = -1, None, dict[int, tuple[float, bool]]()
+    last, reading, read_texts = -1, None, dict[int, tuple[float, bool]]()
     for j, index in given:
         if j != last:
-            last, reading, known = j, readings.get(j), {}
-        if index not in known:
-            known[index] = _value(reading, cells.texts[index]) if reading else (nan, True)
-        value, stays = known[index]
+            last, reading, read_texts = j, readings.get(j), {}
+        if index not in read_texts:
+            read_texts[index] = _value(reading, cells.texts[index]) if reading else (nan, True)
+        value, stays = read_texts[index]
         values.append(value)
         kept.append(index if stays else NO_TEXT)
     numbers[of_row, of_column], text[of_row, of_column] = values, kept

@@ -377,8 +377,8 @@ class TestFrames:
     def test_an_index_with_a_name_may_have_the_ids_or_the_labels(self):
         frame = self.FRAME.set_index("Outcome")
         assert self.sent(frame)["names"] == ["a", "room"]
-        found, ids = rows_and_ids(self.FRAME.set_index("room"), Roles("Outcome", "room"))
-        assert (row_fields(found)["names"], ids) == (["a"], ["u", "v", "w"])
+        rows, ids = rows_and_ids(self.FRAME.set_index("room"), Roles("Outcome", "room"))
+        assert (row_fields(rows)["names"], ids) == (["a"], ["u", "v", "w"])
 
     def test_an_index_with_a_name_that_is_left_out_is_told(self):
         with pytest.warns(UserWarning, match=r"the index 'room' of X is left out: X.reset_index"):

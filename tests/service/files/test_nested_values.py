@@ -82,8 +82,8 @@ def test_a_row_of_very_many_objects_costs_what_its_bytes_do() -> None:
 
 
 def test_rows_share_the_names_that_are_made() -> None:
-    one, other = (next(iter(row)) for row in flat_rows([{"a": {"b": 1}}, {"a": {"b": 2}}]))
-    assert one is other
+    first, second = (next(iter(row)) for row in flat_rows([{"a": {"b": 1}}, {"a": {"b": 2}}]))
+    assert first is second
 
 
 def test_rows_without_values_in_values_are_the_same_object() -> None:

@@ -128,11 +128,13 @@ class TestSamples:
                 for each in (rows, same)
             )
             assert nested == plain
-            one, other = (read_question({"x": each}, prepared=True).rows for each in (rows, same))
-            assert isinstance(one, NamedRows)
-            assert isinstance(other, NamedRows)
-            assert (one.names, one.texts) == (other.names, other.texts)
-            assert np.array_equal(one.value, other.value, equal_nan=True)
+            nested, plain = (
+                read_question({"x": each}, prepared=True).rows for each in (rows, same)
+            )
+            assert isinstance(nested, NamedRows)
+            assert isinstance(plain, NamedRows)
+            assert (nested.names, nested.texts) == (plain.names, plain.texts)
+            assert np.array_equal(nested.value, plain.value, equal_nan=True)
         roles = Roles(label="user.plan")
         assert decoded(media_type, BODIES[media_type]([user]), True, roles)["y"] == ["free"]
 

@@ -229,6 +229,7 @@ class Call:
         self._received = False
         tls = ssl.create_default_context()
         self.neighbours = Neighbours(roles, client_of_replicas(tls))
+        # No view is served here, so there are no served views.
         membership = Membership(roles, views, None, self.neighbours, tls)  # type: ignore[arg-type]
         self._layer = ForwardingMiddleware(
             self._not_led, membership, self._of_views, problem_response, 1 << 20
