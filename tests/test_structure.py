@@ -208,7 +208,7 @@ def test_no_module_imports_itself_through_others():
 
 
 def test_the_graph_sees_imports():
-    assert {"solver.simplex.problem", "solver.working_set.hessian"} <= GRAPH[
+    assert {"solver.frank_wolfe.problem", "solver.working_set.hessian"} <= GRAPH[
         "solver.working_set.sfw"
     ]
     assert "service.web.formats.wire" in GRAPH["service.web.routes.models"]

@@ -6,7 +6,7 @@ Each name is imported from its home when it is first asked for, so that the clie
 the compiled numerics and the estimators start without the client. The estimators need
 scikit-learn, which the extra `sklearn` installs.
 
-It may import `service.cli`, `service.client`, `service.heads`, `service.conversion`,
+It may import `service.cli`, `service.client`, `service.conversion`, `service.heads`,
 `solver.estimators`.
 It is imported by nothing inside the project.
 """

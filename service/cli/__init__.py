@@ -2,7 +2,7 @@
 
 It may import `service.client`, `service.server`, `service.training`, `service.fleet`,
 `service.recovery`, `service.compilation`, `service.storage`, `service.model`, `service.heads`,
-`service.files`, `service.spec`, `service.access`, `service.settings`, `solver.frank_wolfe`,
+`service.spec`, `service.files`, `service.access`, `service.settings`, `solver.frank_wolfe`,
 `solver.rows`.
 It is imported by `wolfstream`.
 """

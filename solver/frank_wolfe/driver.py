@@ -13,8 +13,8 @@ from numpy.typing import NDArray
 
 from wolfstream.solver.arrays import Float64Array
 from wolfstream.solver.frank_wolfe.methods import METHODS, Steps, Tolerance
+from wolfstream.solver.frank_wolfe.steps import INITIAL
 from wolfstream.solver.iteration import Advance, iterate
-from wolfstream.solver.simplex.steps import INITIAL
 
 Method = Literal["fw", "mfw", "swap", "partan", "smo"]
 

@@ -10,8 +10,8 @@ from numpy.typing import NDArray
 
 from wolfstream.solver.arrays import Float64Array
 from wolfstream.solver.compiled import inner, larger, smaller
-from wolfstream.solver.simplex.problem import Problem
-from wolfstream.solver.simplex.steps import clamped_ratio, toward_length
+from wolfstream.solver.frank_wolfe.problem import Problem
+from wolfstream.solver.frank_wolfe.steps import clamped_ratio, toward_length
 
 # There is no line to search where the two points are equal to rounding: delta'A delta is below
 # this share of q, or no weight falls by more than a millionth of itself.

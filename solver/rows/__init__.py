@@ -2,7 +2,7 @@
 
 It may import nothing of the other packages.
 It is imported by `service.cli`, `service.conversion`, `service.training`, `service.recovery`,
-`service.compilation`, `service.model`, `service.heads`, `service.files`, `service.samples`,
+`service.compilation`, `service.model`, `service.heads`, `service.samples`, `service.files`,
 `solver.estimators`, `solver.stream`, `solver.adaptive`, `solver.semiparametric`, `solver.asset`,
 `solver.working_set`, `solver.frank_wolfe`, `solver.kernels`, `solver.prepare`.
 """

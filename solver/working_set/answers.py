@@ -7,7 +7,7 @@ from numpy.typing import NDArray
 
 from wolfstream.solver.arrays import Float64Array
 from wolfstream.solver.compiled import compiled
-from wolfstream.solver.simplex.pairs import couple, coupled_scores, one_versus_one_scores
+from wolfstream.solver.frank_wolfe.pairs import couple, coupled_scores, one_versus_one_scores
 
 
 class SetAnswers(NamedTuple):

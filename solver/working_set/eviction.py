@@ -23,7 +23,7 @@ from numpy.typing import NDArray
 
 from wolfstream.solver.arrays import Float64Array
 from wolfstream.solver.compiled import compiled, inner, larger, smaller
-from wolfstream.solver.simplex.problem import Problem
+from wolfstream.solver.frank_wolfe.problem import Problem
 from wolfstream.solver.working_set.hessian import KernelValues, Layout, Ridge, at_hand, hessian_row
 from wolfstream.solver.working_set.pair_problems import PairArrays, problem_at
 from wolfstream.solver.working_set.store import FREE, SampleStore

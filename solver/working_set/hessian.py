@@ -11,8 +11,8 @@ import numpy as np
 
 from wolfstream.solver.arrays import Float64Array, FloatArray
 from wolfstream.solver.compiled import compiled, inner, larger, smaller
+from wolfstream.solver.frank_wolfe.problem import Problem
 from wolfstream.solver.kernels.cached_rows import RowCache
-from wolfstream.solver.simplex.problem import Problem
 from wolfstream.solver.working_set.code_cells import Words
 from wolfstream.solver.working_set.coded_gram import NO_CODES, decode
 

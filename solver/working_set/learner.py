@@ -13,9 +13,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from wolfstream.solver.arrays import Float64Array
+from wolfstream.solver.frank_wolfe.problem import problems_to_arrays
 from wolfstream.solver.kernels.functions import Kernel
 from wolfstream.solver.rows.matrix import Matrix, n_rows, take_rows
-from wolfstream.solver.simplex.problem import problems_to_arrays
 from wolfstream.solver.working_set.answers import (
     BlockTrace,
     SetAnswers,

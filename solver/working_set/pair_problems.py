@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 
 from wolfstream.solver.arrays import Float64Array
 from wolfstream.solver.compiled import compiled, inner, larger
-from wolfstream.solver.simplex.problem import Problem, is_indefinite
+from wolfstream.solver.frank_wolfe.problem import Problem, is_indefinite
 
 # The fields of `Problem` with an entry for each member, and those with one entry for the problem.
 _MEMBER_FIELDS = ("alpha", "gradient", "sign", "column", "diagonal", "inverse_weight")

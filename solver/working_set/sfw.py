@@ -13,8 +13,8 @@ from numpy.typing import NDArray
 
 from wolfstream.solver.arrays import Float64Array, FloatArray
 from wolfstream.solver.compiled import inner
-from wolfstream.solver.simplex.problem import Problem, tie_width
-from wolfstream.solver.simplex.steps import INITIAL, TOWARD, away_is_steeper
+from wolfstream.solver.frank_wolfe.problem import Problem, tie_width
+from wolfstream.solver.frank_wolfe.steps import INITIAL, TOWARD, away_is_steeper
 from wolfstream.solver.working_set.decisions import Trace, note_decision, predict_run
 from wolfstream.solver.working_set.hessian import (
     KernelValues,

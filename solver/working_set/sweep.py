@@ -14,8 +14,8 @@ import numpy as np
 
 from wolfstream.solver.arrays import FloatArray
 from wolfstream.solver.compiled import inner, larger, smaller
-from wolfstream.solver.simplex.problem import Problem, best_vertex, tie_width, worst_vertex
-from wolfstream.solver.simplex.steps import AWAY, DROP, away_length, move_weight, toward_length
+from wolfstream.solver.frank_wolfe.problem import Problem, best_vertex, tie_width, worst_vertex
+from wolfstream.solver.frank_wolfe.steps import AWAY, DROP, away_length, move_weight, toward_length
 from wolfstream.solver.working_set.hessian import (
     KernelValues,
     Layout,
