@@ -17,9 +17,9 @@ from wolfstream.service.engine.serving import ServingEngine
 from wolfstream.service.monitor.producer import Monitor
 from wolfstream.service.settings import Settings
 from wolfstream.service.web.formats.memory import MemoryBudget
+from wolfstream.service.web.formats.openapi import document
 from wolfstream.service.web.formats.problems import add_problems, problem_response
 from wolfstream.service.web.formats.query import check_query_of_route
-from wolfstream.service.web.openapi.document import document
 from wolfstream.service.web.routes.endpoints import Endpoints, add_routes
 from wolfstream.service.web.routes.events import event_endpoints
 from wolfstream.service.web.routes.inference import infer_endpoints, inference_endpoints
