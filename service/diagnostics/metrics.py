@@ -7,6 +7,7 @@ is under way. Durations are measured with the monotonic clock.
 import threading
 from bisect import bisect_left
 from collections.abc import Iterable
+from typing import TypeAlias
 
 # In seconds: from a prediction of one row to the longest wait of a client.
 BOUNDS = (
@@ -41,6 +42,10 @@ class Histogram:
         """Count one duration."""
         self.counts[bisect_left(self.bounds, seconds)] += 1
         self.total += seconds
+
+
+# (route, method, class of status) -> histogram of the seconds from request to response.
+RequestDurations: TypeAlias = dict[tuple[str, str, str], Histogram]
 
 
 class SampleCounts:

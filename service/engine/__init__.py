@@ -7,6 +7,5 @@ keys.
 It may import `service.recovery`, `service.compilation`, `service.storage`, `service.model`,
 `service.heads`, `service.calls`, `service.samples`, `service.spec`, `service.diagnostics`,
 `service.settings`, `solver.prepare`.
-It is imported by `service.server`, `service.web.routes`, `service.web.metrics`, `service.cluster`,
-`service.monitor`.
+It is imported by `service.server`, `service.web.routes`, `service.cluster`, `service.monitor`.
 """

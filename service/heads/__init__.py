@@ -7,6 +7,6 @@ It may import `service.samples`, `service.spec`, `solver.stream`, `solver.adapti
 `solver.calibration`, `solver.semiparametric`, `solver.asset`, `solver.working_set`,
 `solver.frank_wolfe`, `solver.kernels`, `solver.trees`, `solver.prepare`, `solver.rows`.
 It is imported by `wolfstream`, `service.cli`, `service.conversion`, `service.server`,
-`service.web.routes`, `service.web.metrics`, `service.training`, `service.engine`,
-`service.recovery`, `service.compilation`, `service.model`.
+`service.web.routes`, `service.monitor`, `service.training`, `service.engine`, `service.recovery`,
+`service.compilation`, `service.model`.
 """

@@ -6,6 +6,6 @@ catalogue of models, and snapshots. SQLite and files in the data directory imple
 
 It may import `service.spec`.
 It is imported by `service.cli`, `service.conversion`, `service.server`, `service.web.routes`,
-`service.web.metrics`, `service.cluster`, `service.monitor`, `service.training`, `service.fleet`,
-`service.engine`, `service.recovery`.
+`service.cluster`, `service.monitor`, `service.training`, `service.fleet`, `service.engine`,
+`service.recovery`.
 """

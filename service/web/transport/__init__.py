@@ -8,5 +8,5 @@ lets hot calls bypass the router.
 
 It may import `service.web.formats`, `service.cluster`, `service.calls`, `service.access`,
 `service.diagnostics`, `service.settings`.
-It is imported by `service.server`, `service.web.routes`, `service.web.metrics`.
+It is imported by `service.server`, `service.web.routes`.
 """
