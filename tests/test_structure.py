@@ -51,7 +51,7 @@ TELL_TASKS_APART = {
     "service.files.labelled",
     "service.heads.adaptive",
     "service.heads.custom",
-    "service.conversion.streams",
+    "service.offline.stream_conversion",
 }
 # Folders of packages, which hold no modules of their own but leaves.
 FOLDERS = {"service", "service.web", "solver"}

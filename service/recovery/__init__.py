@@ -6,6 +6,6 @@ rest of the log; `model_files` and `uploads` read states from elsewhere. `direct
 
 It may import `service.compilation`, `service.storage`, `service.model`, `service.heads`,
 `service.samples`, `service.spec`, `solver.prepare`, `solver.rows`.
-It is imported by `service.cli`, `service.conversion`, `service.server`, `service.web.routes`,
+It is imported by `service.cli`, `service.offline`, `service.server`, `service.web.routes`,
 `service.engine`.
 """

@@ -3,7 +3,7 @@
 Each task has a module for its y (`tasks`): `labels` and `numbers`.
 
 It may import `service.spec`, `service.files`, `solver.prepare`, `solver.rows`.
-It is imported by `service.conversion`, `service.web.routes`, `service.web.formats`,
-`service.cluster`, `service.monitor`, `service.training`, `service.engine`, `service.recovery`,
-`service.model`, `service.heads`, `service.calls`.
+It is imported by `service.offline`, `service.web.routes`, `service.web.formats`, `service.cluster`,
+`service.monitor`, `service.engine`, `service.recovery`, `service.model`, `service.heads`,
+`service.calls`.
 """

@@ -5,7 +5,6 @@ catalogue of models, and snapshots. SQLite and files in the data directory imple
 `service.fleet` implements it on NATS JetStream. Nothing here uses a live model.
 
 It may import `service.spec`.
-It is imported by `service.cli`, `service.conversion`, `service.server`, `service.web.routes`,
-`service.cluster`, `service.monitor`, `service.training`, `service.fleet`, `service.engine`,
-`service.recovery`.
+It is imported by `service.cli`, `service.offline`, `service.server`, `service.web.routes`,
+`service.cluster`, `service.monitor`, `service.fleet`, `service.engine`, `service.recovery`.
 """

@@ -1,5 +1,5 @@
 """ASSET: robust stochastic subgradient steps on approximate kernel features (Lee and Wright 2012).
 
 It may import `solver.kernels`, `solver.rows`.
-It is imported by `service.conversion`, `service.heads`, `solver.estimators`, `solver.stream`.
+It is imported by `service.offline`, `service.heads`, `solver.estimators`, `solver.stream`.
 """

@@ -4,6 +4,6 @@ All is learned from prequential predictions: the calibration of probabilities, c
 intervals, and whether losses have risen (`changes`).
 
 It may import nothing of the rest.
-It is imported by `service.conversion`, `service.training`, `service.heads`, `solver.estimators`,
-`solver.stream`, `solver.adaptive`.
+It is imported by `service.offline`, `service.heads`, `solver.estimators`, `solver.stream`,
+`solver.adaptive`.
 """

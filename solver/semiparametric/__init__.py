@@ -3,5 +3,5 @@
 `pdsg` and `mpd` solve the subproblems.
 
 It may import `solver.kernels`, `solver.rows`.
-It is imported by `service.conversion`, `service.heads`, `solver.estimators`.
+It is imported by `service.offline`, `service.heads`, `solver.estimators`.
 """

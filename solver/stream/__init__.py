@@ -2,6 +2,6 @@
 
 It may import `solver.adaptive`, `solver.calibration`, `solver.asset`, `solver.working_set`,
 `solver.kernels`, `solver.prepare`, `solver.rows`.
-It is imported by `service.conversion`, `service.compilation`, `service.model`, `service.heads`,
+It is imported by `service.offline`, `service.compilation`, `service.model`, `service.heads`,
 `solver.estimators`.
 """
