@@ -2,7 +2,6 @@
 
 It may import `service.client`, `service.offline`, `service.server`, `service.fleet`,
 `service.recovery`, `service.compilation`, `service.storage`, `service.model`, `service.heads`,
-`service.spec`, `service.files`, `service.access`, `service.settings`, `solver.frank_wolfe`,
-`solver.rows`.
+`service.spec`, `service.files`, `service.access`, `solver.frank_wolfe`, `solver.rows`.
 It is imported by `wolfstream`.
 """

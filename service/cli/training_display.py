@@ -9,12 +9,12 @@ from rich.filesize import decimal
 
 from wolfstream.service.cli.display import Bar, gentle_interrupt
 from wolfstream.service.cli.options import DataSource
-from wolfstream.service.compilation.process import Threads
 from wolfstream.service.files.labelled import LabelledFile, open_data
 from wolfstream.service.heads import fit
 from wolfstream.service.heads.kinds import KINDS
 from wolfstream.service.offline.training import StreamProgress, train
 from wolfstream.service.offline.training_plan import Data, Plan
+from wolfstream.service.process_settings import Threads
 from wolfstream.service.spec.heads import ALGORITHMS, TaskName
 from wolfstream.service.storage.snapshot_format import State
 from wolfstream.solver.frank_wolfe.driver import Progress

@@ -24,6 +24,6 @@ leads what. `followed_views` requests the views that a replica needs, `peers` se
 `view_messages` is their format, and `membership` has all of these.
 
 It may import `service.fleet`, `service.engine`, `service.compilation`, `service.storage`,
-`service.model`, `service.samples`, `service.spec`, `service.diagnostics`, `service.settings`.
+`service.model`, `service.samples`, `service.spec`, `service.diagnostics`.
 It is imported by `service.server`, `service.web.routes`, `service.web.transport`.
 """

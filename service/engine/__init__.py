@@ -6,6 +6,6 @@ keys.
 
 It may import `service.recovery`, `service.compilation`, `service.storage`, `service.model`,
 `service.heads`, `service.calls`, `service.samples`, `service.spec`, `service.diagnostics`,
-`service.settings`, `solver.prepare`.
+`solver.prepare`.
 It is imported by `service.server`, `service.web.routes`, `service.cluster`, `service.monitor`.
 """

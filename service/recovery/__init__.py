@@ -4,8 +4,8 @@
 rest of the log; `model_files` and `uploads` read states from elsewhere. `directory_models`,
 `salvage` and `verification` work on a data directory without a server.
 
-It may import `service.compilation`, `service.storage`, `service.model`, `service.heads`,
-`service.samples`, `service.spec`, `solver.prepare`, `solver.rows`.
+It may import `service.storage`, `service.model`, `service.heads`, `service.samples`,
+`service.spec`, `solver.prepare`, `solver.rows`.
 It is imported by `service.cli`, `service.offline`, `service.server`, `service.web.routes`,
 `service.engine`.
 """

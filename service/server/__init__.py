@@ -7,6 +7,6 @@ replica to its fleet.
 It may import `service.web.routes`, `service.web.transport`, `service.web.formats`,
 `service.cluster`, `service.monitor`, `service.fleet`, `service.engine`, `service.recovery`,
 `service.compilation`, `service.storage`, `service.heads`, `service.calls`, `service.access`,
-`service.diagnostics`, `service.settings`.
+`service.diagnostics`.
 It is imported by `service.cli`.
 """

@@ -19,7 +19,6 @@ from wolfstream.service.access.keys import KeysError
 from wolfstream.service.cluster.feeds import Feeds
 from wolfstream.service.cluster.membership import Membership
 from wolfstream.service.compilation.compiler_process import Process
-from wolfstream.service.compilation.process import begin_serving
 from wolfstream.service.compilation.warm_up import WarmUp
 from wolfstream.service.diagnostics.logging_setup import set_up_logging
 from wolfstream.service.engine.facade import Engine
@@ -29,6 +28,7 @@ from wolfstream.service.monitor import alerts, points
 from wolfstream.service.monitor.producer import Monitor
 from wolfstream.service.monitor.side_file import SideFile
 from wolfstream.service.monitor.webhook import Webhook, deliver
+from wolfstream.service.process_settings import begin_serving
 from wolfstream.service.recovery.rehearsal import leave_out_what_crashes
 from wolfstream.service.recovery.salvage import recover_directory
 from wolfstream.service.server.http_server import (

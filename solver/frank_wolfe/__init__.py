@@ -5,6 +5,6 @@ classes of one-versus-one; the working set uses these three too. The other modul
 SWAP, PARTAN and SMO on a whole training set, under one driver (Frandi et al.).
 
 It may import `solver.kernels`, `solver.rows`.
-It is imported by `service.cli`, `service.offline`, `service.compilation`, `service.heads`,
-`solver.estimators`, `solver.working_set`.
+It is imported by `service.cli`, `service.offline`, `service.heads`, `solver.estimators`,
+`solver.working_set`.
 """

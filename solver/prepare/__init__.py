@@ -5,6 +5,6 @@ knows neither tables nor rows nor learners.
 
 It may import `solver.rows`.
 It is imported by `service.offline`, `service.web.routes`, `service.web.formats`, `service.engine`,
-`service.recovery`, `service.compilation`, `service.model`, `service.heads`, `service.samples`,
-`service.files`, `solver.estimators`, `solver.stream`, `solver.adaptive`, `solver.trees`.
+`service.recovery`, `service.model`, `service.heads`, `service.samples`, `service.files`,
+`solver.estimators`, `solver.stream`, `solver.adaptive`, `solver.trees`.
 """

@@ -2,6 +2,5 @@
 
 It may import `solver.adaptive`, `solver.calibration`, `solver.asset`, `solver.working_set`,
 `solver.kernels`, `solver.prepare`, `solver.rows`.
-It is imported by `service.offline`, `service.compilation`, `service.model`, `service.heads`,
-`solver.estimators`.
+It is imported by `service.offline`, `service.model`, `service.heads`, `solver.estimators`.
 """

@@ -5,6 +5,6 @@ FastAPI describe them: it makes a typed route for each row of the table of calls
 `openapi_bodies` and the examples of `openapi_examples.json`.
 
 It may import `service.model`, `service.calls`, `service.samples`, `service.spec`, `service.files`,
-`service.diagnostics`, `service.settings`, `solver.prepare`.
+`service.diagnostics`, `solver.prepare`.
 It is imported by `service.server`, `service.web.routes`, `service.web.transport`.
 """

@@ -5,7 +5,7 @@ Inference Protocol have in common. Each of the other modules has the endpoints o
 
 It may import `service.web.transport`, `service.web.formats`, `service.cluster`, `service.monitor`,
 `service.engine`, `service.recovery`, `service.storage`, `service.model`, `service.heads`,
-`service.calls`, `service.samples`, `service.spec`, `service.console`, `service.access`,
-`service.diagnostics`, `service.settings`, `solver.prepare`.
+`service.calls`, `service.samples`, `service.spec`, `service.access`, `service.diagnostics`,
+`solver.prepare`.
 It is imported by `service.server`.
 """

@@ -14,9 +14,9 @@ from typing import Any
 
 from fastapi import FastAPI, HTTPException, Request, Response
 
-from wolfstream.service.console.files import INDEX, File, read_files
 from wolfstream.service.web.formats.body import respond_json
 from wolfstream.service.web.formats.paths import CONSOLE, DOCS, OPENAPI
+from wolfstream.service.web.routes.console_files import INDEX, File, read_files
 
 _ROOT = {
     "name": "wolfstream",

@@ -7,6 +7,6 @@ and `stream_forwarder`. `leader_proxy` does the same between the processes of on
 lets hot calls bypass the router.
 
 It may import `service.web.formats`, `service.cluster`, `service.calls`, `service.access`,
-`service.diagnostics`, `service.settings`.
+`service.diagnostics`.
 It is imported by `service.server`, `service.web.routes`.
 """

@@ -1,4 +1,4 @@
-"""The files of the page, as they are served."""
+"""The files of the console, `service/console`, as they are served."""
 
 import hashlib
 from importlib.resources import files
@@ -25,7 +25,7 @@ def read_files() -> dict[str, File]:
     """Return all files by name."""
     return {
         entry.name: _file(entry.name, entry.read_bytes())
-        for entry in files(__package__).joinpath("static").iterdir()
+        for entry in files("wolfstream.service").joinpath("console").iterdir()
         if entry.name.rpartition(".")[2] in _MEDIA_TYPES
     }
 
