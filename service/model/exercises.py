@@ -5,7 +5,7 @@ from wolfstream.service.model.learner import Learner
 from wolfstream.service.model.live import Model
 from wolfstream.service.spec.model import ModelSpec
 from wolfstream.solver.prepare.named_rows import named_values
-from wolfstream.solver.prepare.row_form import Preparing
+from wolfstream.solver.prepare.row_form import PreparationParameters
 from wolfstream.solver.stream.rows import StreamRows
 
 
@@ -20,7 +20,7 @@ def exercise_preparation(spec: ModelSpec, _: bool) -> None:
 
 def exercise_tables(_: ModelSpec, __: bool) -> None:
     """Prepare a row of named values, one of them a text."""
-    rows, table = StreamRows(Preparing()), named_values([{"number": 1.0, "text": "a"}])
+    rows, table = StreamRows(PreparationParameters()), named_values([{"number": 1.0, "text": "a"}])
     rows.form = rows.form.after(table)
     rows.note(table)
     rows.head_rows(table)
