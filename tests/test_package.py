@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from wolfstream.service.web.routes.console_files import read_files
+from wolfstream.service.web.routes.pages import read_files
 
 ROOT = Path(__file__).parents[1]
 

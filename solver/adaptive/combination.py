@@ -6,7 +6,7 @@
 
 w is by fixed share on the log loss. noise is the share of labels that are drawn at random, and f
 the frequencies of the classes (`label_noise`). Each row is predicted before its label is used
-(`temperature`, `stacking`, `fixed_share`). In fixed share a probability counts as at least LEAST.
+(`score_steps`, `fixed_share`). In fixed share a probability counts as at least LEAST.
 The log loss of a row counts by its weight; of a weight above 1, a likelihood counts as at least
 LEAST of the best one.
 """
@@ -29,8 +29,7 @@ from wolfstream.solver.adaptive.label_noise import (
     total_count,
     with_noise,
 )
-from wolfstream.solver.adaptive.stacking import adagrad_step
-from wolfstream.solver.adaptive.temperature import newton_step, softmax
+from wolfstream.solver.adaptive.score_steps import adagrad_step, newton_step, softmax
 from wolfstream.solver.arrays import Float64Array
 from wolfstream.solver.compiled import compiled, inner, larger, smaller
 from wolfstream.solver.packed_arrays import PackedTuple, Words, pack, unpack
