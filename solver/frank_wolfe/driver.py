@@ -41,7 +41,7 @@ class Trace(NamedTuple):
 
     objective: f = -q.
     gap: g_max + 2q, over the sampled vertices where vertices are sampled.
-    step: the kind of step (`simplex.steps.STEP_NAMES`) that led to the point.
+    step: the kind of step (`frank_wolfe.steps.STEP_NAMES`) that led to the point.
     seconds: time since the start. Iterations run in compiled chunks of up to 256; within a
         chunk the time is interpolated.
     """

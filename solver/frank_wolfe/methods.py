@@ -1,7 +1,7 @@
 """The iterations of FW, MFW, SWAP, PARTAN and SMO on a whole training set (P2, P4).
 
 Each iteration finds the best vertex, stops where the duality gap g_max + 2q is small, and
-otherwise takes one of these steps (`simplex.steps`):
+otherwise takes one of these steps (`frank_wolfe.steps`):
 
     fw       toward the best vertex                                 (P2, P4 Algorithm 1)
     mfw      toward it, or away from the worst: the steeper one     (P2, P1 Algorithm 3)

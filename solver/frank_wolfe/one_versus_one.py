@@ -48,7 +48,7 @@ def solve_pairs(
     observe: Callable[[Progress], bool | None] | None = None,
     clock: Callable[[], float] | None = None,
 ) -> Iterator[PairSolution]:
-    """Solve the problems of all pairs, in the order of `simplex.pairs.pairs_of`.
+    """Solve the problems of all pairs, in the order of `frank_wolfe.pairs.pairs_of`.
 
     X: (n, d) rows.
     codes: (n,) class codes 0, 1, ..., each of which occurs.

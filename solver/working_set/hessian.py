@@ -67,7 +67,7 @@ class Ridge(NamedTuple):
     The slack of a sample of weight w costs C w xi^2 in P1's primal, whose stationarity in xi is
     alpha = 2 C w xi: its term of the dual is alpha^2 / (2 C w). So it counts as w equal samples,
     which share its alpha in the optimum: w (alpha / w)^2 / (2C). A sample's own weight multiplies
-    that of its class; its inverse is stored with the member (`simplex.problem.Problem`).
+    that of its class; its inverse is stored with the member (`frank_wolfe.problem.Problem`).
     """
 
     minus: float

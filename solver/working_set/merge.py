@@ -34,7 +34,7 @@ class Support(NamedTuple):
     codes: NDArray[np.int64]
     # (n,) sample weights.
     weight: Float64Array
-    # (pairs, n) >= 0, in the order of `simplex.pairs.pairs_of`.
+    # (pairs, n) >= 0, in the order of `frank_wolfe.pairs.pairs_of`.
     alpha: Float64Array
 
 

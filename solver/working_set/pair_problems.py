@@ -21,7 +21,7 @@ _FIRST_ROOM = 64
 
 
 class PairArrays(NamedTuple):
-    """The fields of P problems (`simplex.problem.Problem`) one after another."""
+    """The fields of P problems (`frank_wolfe.problem.Problem`) one after another."""
 
     # (P,) problem i has the entries [first, first + room) of the members' fields.
     first: NDArray[np.int64]

@@ -60,7 +60,7 @@ class Arrivals(NamedTuple):
     # (B,) the position of a sample that is a member already, otherwise -1. A member takes its step,
     # but is not admitted again: a copy would double its weight.
     member: NDArray[np.int64]
-    # (B,) 1 / weight (`simplex.problem.Problem`).
+    # (B,) 1 / weight (`frank_wolfe.problem.Problem`).
     inverse_weight: Float64Array
     # (stored + B, B) `KernelValues.block` transposed, for the predictions of runs of samples of
     # other classes; (0, 0) where these are few.

@@ -1,4 +1,4 @@
-"""The steps of `simplex.steps`, each as one sweep over the members of a working set's problem.
+"""The steps of `frank_wolfe.steps`, each as one sweep over the members of a working set's problem.
 
 A sweep reads kernel values from the shared matrices, updates the gradients and finds the best and
 the worst vertex of the next step, a stretch of members at a time. That is one pass over memory;
