@@ -1,7 +1,6 @@
-"""Packages import what the table in CONTRIBUTING.md allows, and their docstrings agree."""
+"""Packages import what the table in CONTRIBUTING.md allows, and imports point downwards."""
 
 import ast
-import importlib
 import re
 from graphlib import TopologicalSorter
 from pathlib import Path
@@ -178,17 +177,6 @@ def test_leaves_import_nothing_but_leaves():
         if package_of(module) in LEAVES
     }
     assert {module: targets for module, targets in imported.items() if targets} == {}
-
-
-@pytest.mark.parametrize("package", sorted(PACKAGES & set(ALLOWED)))
-def test_a_package_says_what_the_table_says(package: str):
-    inside = package if package == "wolfstream" else f"wolfstream.{package}"
-    doc = importlib.import_module(inside).__doc__
-    assert doc
-    imports, _, users = doc.partition("It may import ")[2].partition("It is imported by ")
-    assert set(backticked(imports)) == ALLOWED[package]
-    importers = {other for other in ALLOWED if package in ALLOWED[other]}
-    assert set(backticked(users)) == importers
 
 
 @pytest.mark.parametrize("folder", ["wolfstream", "service", "solver", "tests", "benchmarks"])

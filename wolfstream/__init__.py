@@ -5,10 +5,6 @@
 Each name is imported from its home when it is first asked for, so that the client starts without
 the compiled numerics and the estimators start without the client. The estimators need
 scikit-learn, which the extra `sklearn` installs.
-
-It may import `service.cli`, `service.client`, `service.offline`, `service.heads`,
-`solver.estimators`.
-It is imported by nothing inside the project.
 """
 
 from importlib import import_module

@@ -6,8 +6,4 @@ changed (`points`, `side_file`). Changes of a head's loss become alerts (`alerts
 posts. Only published views are read, so learning never waits.
 
 `server_metrics` and `model_metrics` collect the Prometheus metrics, afresh for each request.
-
-It may import `service.engine`, `service.storage`, `service.model`, `service.heads`,
-`service.samples`, `service.diagnostics`.
-It is imported by `service.server`, `service.web.routes`.
 """

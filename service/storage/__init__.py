@@ -3,8 +3,4 @@
 `interfaces` says what the engine needs: a journal of accepted requests with their responses, a
 catalogue of models, and snapshots. SQLite and files in the data directory implement it here;
 `service.fleet` implements it on NATS JetStream. Nothing here uses a live model.
-
-It may import `service.spec`.
-It is imported by `service.cli`, `service.offline`, `service.server`, `service.web.routes`,
-`service.cluster`, `service.monitor`, `service.fleet`, `service.engine`, `service.recovery`.
 """

@@ -3,8 +3,4 @@
 `problem` is the state of one problem, `steps` are what changes it, and `pairs` numbers the pairs of
 classes of one-versus-one; the working set uses these three too. The other modules are FW, MFW,
 SWAP, PARTAN and SMO on a whole training set, under one driver (Frandi et al.).
-
-It may import `solver.kernels`, `solver.rows`.
-It is imported by `service.cli`, `service.offline`, `service.heads`, `solver.estimators`,
-`solver.working_set`.
 """

@@ -3,8 +3,4 @@
 JSON, MessagePack, lines, tensors, compressed bodies, and problems (RFC 9457). `openapi` lets
 FastAPI describe them: it makes a typed route for each row of the table of calls, with the types of
 `openapi_bodies` and the examples of `openapi_examples.json`.
-
-It may import `service.model`, `service.calls`, `service.samples`, `service.spec`, `service.files`,
-`service.diagnostics`, `solver.prepare`.
-It is imported by `service.server`, `service.web.routes`, `service.web.transport`.
 """
