@@ -4,7 +4,6 @@ import time
 from datetime import UTC, datetime
 from typing import Any, Literal, get_args
 
-from wolfstream.service.diagnostics.metrics import SampleCounts
 from wolfstream.service.errors import NoSuchHead, NotLeader, Refusal, UnknownModel
 from wolfstream.service.heads.kinds import KINDS, head_of_call
 from wolfstream.service.heads.protocol import HeadView
@@ -17,6 +16,7 @@ from wolfstream.service.model.learning_time import LearningTime
 from wolfstream.service.model.pending import PendingCounts
 from wolfstream.service.model.predicted_order import PredictedOrder
 from wolfstream.service.model.published import ModelView
+from wolfstream.service.model.sample_counts import SampleCounts
 from wolfstream.service.model.single_rows import SingleRows
 from wolfstream.service.samples.ids import Status
 from wolfstream.service.spec.heads import HEADS, LEARNING_CALLS, HeadName

@@ -25,9 +25,10 @@ from tests.service.access.test_keys import problem, soon
 from tests.service.process import ServerProcess
 from tests.service.specs import PAPERS
 from tests.service.streams import two_classes
-from wolfstream.service.diagnostics.metrics import BOUNDS, Histogram, SampleCounts
+from wolfstream.service.diagnostics.metrics import BOUNDS, Histogram
 from wolfstream.service.engine.group_queue import GroupQueue
 from wolfstream.service.model.live import Model
+from wolfstream.service.model.sample_counts import SampleCounts
 from wolfstream.service.monitor.model_metrics import ModelCollector
 from wolfstream.service.spec.model import ModelSpec
 
