@@ -10,13 +10,12 @@ from wolfstream.service.heads.protocol import HeadView
 from wolfstream.service.model.chains import PublishedChain
 from wolfstream.service.model.columns import described_columns
 from wolfstream.service.model.comparison import ChallengerStanding
+from wolfstream.service.model.counters import LearningTime, SampleCounts
 from wolfstream.service.model.label_warnings import label_warnings
 from wolfstream.service.model.last_row import LastRow
-from wolfstream.service.model.learning_time import LearningTime
 from wolfstream.service.model.pending import PendingCounts
 from wolfstream.service.model.predicted_order import PredictedOrder
 from wolfstream.service.model.published import ModelView
-from wolfstream.service.model.sample_counts import SampleCounts
 from wolfstream.service.model.single_rows import SingleRows
 from wolfstream.service.samples.ids import Status
 from wolfstream.service.spec.heads import HEADS, LEARNING_CALLS, HeadName

@@ -27,8 +27,8 @@ from tests.service.specs import PAPERS
 from tests.service.streams import two_classes
 from wolfstream.service.diagnostics.metrics import BOUNDS, Histogram
 from wolfstream.service.engine.group_queue import GroupQueue
+from wolfstream.service.model.counters import SampleCounts
 from wolfstream.service.model.live import Model
-from wolfstream.service.model.sample_counts import SampleCounts
 from wolfstream.service.monitor.model_metrics import ModelCollector
 from wolfstream.service.spec.model import ModelSpec
 
