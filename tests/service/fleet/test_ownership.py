@@ -179,14 +179,17 @@ class TestDoubt:
         assert log.faults == []
 
     @pytest.mark.usefixtures("impatient")
-    def test_outlives_its_own_unheard_fence(self, replicas: Pair, model: int):
+    def test_outlives_its_own_unheard_fence(
+        self, replicas: Pair, model: int, monkeypatch: pytest.MonkeyPatch
+    ):
         leader, _ = replicas
         learn(leader, model, 1)
         term = leader.terms[model]
         leader.fate = ["lost", "unheard"]
         assert isinstance(learn(leader, model, 2), InDoubt)
         leader.behind = 1_000_000
-        with pytest.raises(StorageFailed):
+        with monkeypatch.context() as patch, pytest.raises(StorageFailed):
+            patch.setattr(jetstream_term, "_RESOLVE_SECONDS", 0.5)
             term.resolve()
         leader.behind = 0
         assert not term.resolve()
