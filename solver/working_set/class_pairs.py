@@ -12,11 +12,11 @@ import numpy as np
 from numpy.typing import NDArray
 
 from wolfstream.solver.arrays import Float64Array, FloatArray
+from wolfstream.solver.frank_wolfe.pairs import pair_classes
+from wolfstream.solver.frank_wolfe.problem import Problem, empty_problem, problems_from_arrays
 from wolfstream.solver.kernels.functions import Kernel
 from wolfstream.solver.kernels.precision import Precision, least_ridge, precision_for
 from wolfstream.solver.rows.sample_weights import as_numbers
-from wolfstream.solver.simplex.pairs import pair_classes
-from wolfstream.solver.simplex.problem import Problem, empty_problem, problems_from_arrays
 from wolfstream.solver.working_set.all_pairs import Block, Rules, Traces
 from wolfstream.solver.working_set.blocks import BLOCK_ROWS
 from wolfstream.solver.working_set.hessian import Ridge, refresh

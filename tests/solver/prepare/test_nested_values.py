@@ -4,7 +4,7 @@ from typing import Any
 
 import pytest
 
-from wolfstream.service.files.nested_values import DEEPEST, MOST_VALUES, flat_rows
+from wolfstream.solver.prepare.nested_values import DEEPEST, MOST_VALUES, flat_rows
 
 
 def deep(depth: int) -> Any:
