@@ -188,9 +188,10 @@ class TestDoubt:
         leader.fate = ["lost", "unheard"]
         assert isinstance(learn(leader, model, 2), InDoubt)
         leader.behind = 1_000_000
-        with monkeypatch.context() as patch, pytest.raises(StorageFailed):
+        with monkeypatch.context() as patch:
             patch.setattr(jetstream_term, "_RESOLVE_SECONDS", 0.5)
-            term.resolve()
+            with pytest.raises(StorageFailed):
+                term.resolve()
         leader.behind = 0
         assert not term.resolve()
         assert learn(leader, model, 2) is None
