@@ -24,7 +24,12 @@ from wolfstream.solver.prepare.judging import (
     given_kind,
     judge,
 )
-from wolfstream.solver.prepare.numerals import amounts, numeral, plain_number
+from wolfstream.solver.prepare.numerals import (
+    amounts,
+    numeral,
+    placed_numbers,
+    plain_number,
+)
 from wolfstream.solver.prepare.words import (
     MOST_CODES,
     codes_of_number,
@@ -126,9 +131,14 @@ def within_texts(reading: Reading, cells: Cells, j: int | None) -> Float64Array:
 
 def _within_text(reading: Reading, text: str) -> list[float]:
     present = set(words_of(text)) if reading.words else ()
-    numbers = amounts(text) if reading.units else {}
+    numbers = _numbers_in(text) if reading.units else {}
     words = [float(word in present) for word in reading.words]
     return words + [numbers.get(unit, nan) for unit in reading.units]
+
+
+def _numbers_in(text: str) -> dict[str, float]:
+    """Return the numbers within a text, by their units and by their places."""
+    return {**amounts(text), **placed_numbers(text)}
 
 
 def words(
