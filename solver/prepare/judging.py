@@ -36,6 +36,7 @@ from wolfstream.solver.prepare.numerals import (
     numeral,
     placed_numbers,
     plain_number,
+    text_within,
     without_digits,
 )
 from wolfstream.solver.prepare.times import date_of_digits, date_of_serial, epoch, moment
@@ -172,6 +173,9 @@ def _in_text(reading: Reading, text: str) -> float:
         return plain
     if reading.unit in (_HOURS_FIRST, _MINUTES_FIRST):
         return _or_nan(duration(text, minutes_first=reading.unit == _MINUTES_FIRST))
+    digits = text_within(text, reading.unit)
+    if digits is not None:
+        return float(digits)
     quantity = numeral(text, commas=reading.commas)
     return math.nan if quantity is None else _or_nan(_in_unit(quantity, reading.unit))
 

@@ -54,7 +54,7 @@ _SPACED_THOUSANDS = re.compile(r"\d{1,3}(?:['’\u00a0\u202f ]\d{3})+(?:[.,]\d+)
 _FRACTION = re.compile(r"(?:(\d{1,6})[ -])?(\d{1,2})/(2|3|4|8|16|32)(?![\d/.,])")
 # Numbers of a text that consists of some, such as 118/83: a decimal one is not part of 10.0.0.1.
 _PLACED = re.compile(r"(?<![\d.])\d{1,15}\.\d{1,15}(?![\d.])|\d{1,15}")
-MOST_PLACED = 4
+MOST_PLACED = 3  # addresses of networks have four
 # A small m is a metre, and a small b or t no multiplier either.
 _AMOUNT = re.compile(r"(?<![^\W_])(\d+(?:,\d{3})*(?:\.\d+)?)(?:[\s-]?([^\W\d_]{1,12}|[%\"'+°]))?")
 # What a finite number in a data file begins and ends with, of ASCII.
@@ -114,6 +114,22 @@ def plain_number(text: str) -> float | None:
     except ValueError:
         return None
     return value if math.isfinite(value) else None
+
+
+def text_within(text: str, unit: str) -> str | None:
+    """Return what a unit surrounds in a text if that is plain digits; else None.
+
+    It is as `numeral` reads it, at a tenth of the cost.
+
+    unit: see `Numeral`.
+    """
+    before, _, after = unit.partition("#")
+    if len(text) > LONGEST or not (text.startswith(before) and text.endswith(after)):
+        return None
+    digits = text[len(before) : len(text) - len(after)].rstrip(" ")
+    plain = digits.isascii() and digits.replace(".", "", 1).isdigit()
+    # A point at the end may be one of the unit's.
+    return digits if plain and digits[-1] != "." and after not in _MULTIPLIERS else None
 
 
 def numeral(text: str, *, commas: bool = False) -> Numeral | None:

@@ -78,6 +78,15 @@ def read(columns: Sequence[ReadColumn], cells: Cells, places: Sequence[int | Non
     for j in changing if not np.isnan(numbers[:, changing]).all() else ():
         is_number = ~np.isnan(numbers[:, j])
         numbers[is_number, j] = [_number(readings[j], x) for x in numbers[is_number, j].tolist()]
+    if len(text) == 1:
+        for j, index in enumerate(text[0].tolist()):
+            if index != NO_TEXT:
+                reading = readings.get(j)
+                value, stays = _value(reading, cells.texts[index]) if reading else (nan, True)
+                numbers[0, j] = value
+                if not stays:
+                    text[0, j] = NO_TEXT
+        return cells._replace(numbers=numbers, text=text)
     of_column, of_row = np.nonzero(text.T != NO_TEXT)
     given = zip(of_column.tolist(), text[of_row, of_column].tolist(), strict=True)
     values, kept = list[float](), list[int]()
