@@ -18,7 +18,6 @@ from wolfstream.solver.calibration.ranking import RankingScores
 from wolfstream.solver.calibration.tally import COLUMNS, Labels, Tally, judge, tally_of
 from wolfstream.solver.labels import text_of
 
-_NO_PROBABILITY: Float64Array = np.empty((0, 0))
 # A class may be a typing mistake if it came at most 5 times, and in at most 1 of 200 samples.
 _HANDFUL, _MANY = 5, 200
 _NAMES = (
@@ -81,11 +80,14 @@ class Hits:
         if not len(codes):
             return
         self._meet(1 + int(max(codes.max(), predicted.max())))
-        given = _NO_PROBABILITY if probability is None else np.ascontiguousarray(probability)
+        p = np.full(len(codes), np.nan)
+        if probability is not None:
+            p[:] = probability[np.arange(len(codes)), codes]
         columns, first = self._recent.room(len(codes))
-        tallies = self._overall, self._of_recent
+        columns[4, first : first + len(codes)] = np.nan
+        samples, counts = (codes, predicted, p, ~np.isnan(p)), (self._overall, self._of_recent)
         place = columns, first, len(self._recent), LENGTH
-        judged = judge(codes, predicted, given, self._labels, *tallies, self._log_loss, *place)
+        judged = judge(*samples, self._labels, *counts, self._log_loss, *place)
         self._recent.count(judged)
         labels, guesses = columns[:2, first : first + judged]
         self.changes.add((labels != guesses).astype(np.float64).tolist())

@@ -11,7 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from wolfstream.solver.arrays import Float64Array
-from wolfstream.solver.compiled import compiled, inner
+from wolfstream.solver.compiled import compiled, inner, larger
 
 # The log loss raises smaller probabilities to this, also those of classes not known yet.
 _LEAST_PROBABILITY = 1e-15
@@ -67,6 +67,7 @@ def judge(
     codes: NDArray[np.int64],
     predicted: NDArray[np.int64],
     probability: Float64Array,
+    known: NDArray[np.bool_],
     labels: Labels,
     overall: Tally,
     recent: Tally,
@@ -80,11 +81,12 @@ def judge(
 
     codes: (n,) the labels' codes.
     predicted: (n,) the predicted codes; -1 for no prediction, which is not judged.
-    probability: (n, K) of the classes; (0, 0) without.
+    probability: (n,) of the labels.
+    known: (n,) whether the probability is a number, which compiled code cannot ask.
     labels, overall: changed.
     recent: changed; of the last `most` judged predictions.
     log_loss: (2,) sum and number of log losses, changed.
-    columns: (COLUMNS, room) of judged predictions, written.
+    columns: (COLUMNS, room) of judged predictions, written; NaN where log losses are to come.
     first: the column of `columns` to begin with.
     held: how many columns before that `recent` counts.
     """
@@ -98,15 +100,12 @@ def judge(
             labels.said[1] = code
         if guess < 0:
             continue
-        loss = np.nan
-        if len(probability):
-            p = probability[i, code]  # NaN stays NaN
-            loss = -log(_LEAST_PROBABILITY if p < _LEAST_PROBABILITY else p)
-        if loss == loss:
-            log_loss[0] += loss
-            log_loss[1] += 1.0
-        columns[0, at], columns[1, at], columns[4, at] = code, guess, loss
+        columns[0, at], columns[1, at] = code, guess
         columns[2, at], columns[3, at] = last, majority
+        if known[i]:
+            columns[4, at] = -log(larger(probability[i], _LEAST_PROBABILITY))
+            log_loss[0] += columns[4, at]
+            log_loss[1] += 1.0
         add_column(overall, columns, at, 1)
         add_column(recent, columns, at, 1)
         if held == most:
