@@ -132,7 +132,8 @@ def _blocks(
 
     block_samples: bound on the samples of a block, unless it is a single request.
     """
-    block, samples, kind = list[CheckedRequest](), 0, None
+    block, samples = list[CheckedRequest](), 0
+    kind: _BlockKind | None = None
     for item in accepted:
         added = item.samples
         previous, kind = kind, _kind_of_block(item, added > block_samples)

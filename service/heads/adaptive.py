@@ -31,7 +31,7 @@ from wolfstream.service.heads.saved_trees import PREFIX, TREE_NUMBERS, check_tre
 from wolfstream.service.samples.tasks import TASKS
 from wolfstream.service.spec.heads import HeadName
 from wolfstream.service.spec.model import ModelSpec
-from wolfstream.solver.adaptive.bank import Bank, BankLearner, BankLearnerView
+from wolfstream.solver.adaptive.bank import BankLearner, BankLearnerView
 from wolfstream.solver.adaptive.classifier import AdaptiveClassifier
 from wolfstream.solver.adaptive.expert_weights import ExpertWeights
 from wolfstream.solver.adaptive.gradients import Gradient

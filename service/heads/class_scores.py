@@ -15,7 +15,7 @@ from wolfstream.service.samples.labels import Label
 from wolfstream.solver.arrays import Float64Array
 from wolfstream.solver.calibration.changes import Changes
 from wolfstream.solver.calibration.ranking import RankingScores
-from wolfstream.solver.calibration.tally import COLUMNS, Labels, Tally, judge, tally_of
+from wolfstream.solver.calibration.tally import COLUMNS, Counts, Tally, judge, tally_of
 from wolfstream.solver.labels import text_of
 
 # A class may be a typing mistake if it came at most 5 times, and in at most 1 of 200 samples.
@@ -52,15 +52,14 @@ class Hits:
 
     def __init__(self) -> None:
         self.changes = Changes()
-        self._labels = Labels(np.zeros(0, np.int64), np.full(2, -1))
         self._recent = RecentColumns(COLUMNS)
-        self._overall, self._of_recent = (tally_of(self._recent.columns(), 0) for _ in range(2))
-        self._log_loss = np.zeros(2)  # the sum over judged samples, and how many of them have one
+        overall, recent = (tally_of(self._recent.columns(), 0) for _ in range(2))
+        self._counts = Counts(np.zeros(0, np.int64), np.full(2, -1), overall, recent, np.zeros(2))
 
     @property
     def judged(self) -> int:
         """The number of judged predictions."""
-        return int(self._overall.confusion.sum())
+        return int(self._counts.overall.confusion.sum())
 
     def count(
         self,
@@ -79,25 +78,17 @@ class Hits:
         """
         if not len(codes):
             return
-        self._meet(1 + int(max(codes.max(), predicted.max())))
+        self._counts = self._counts.grown(1 + int(max(codes.max(), predicted.max())))
         p = np.full(len(codes), np.nan)
         if probability is not None:
             p[:] = probability[np.arange(len(codes)), codes]
         columns, first = self._recent.room(len(codes))
         columns[4, first : first + len(codes)] = np.nan
-        samples, counts = (codes, predicted, p, ~np.isnan(p)), (self._overall, self._of_recent)
-        place = columns, first, len(self._recent), LENGTH
-        judged = judge(*samples, self._labels, *counts, self._log_loss, *place)
+        held, known = len(self._recent), ~np.isnan(p)
+        judged = judge(codes, predicted, p, known, self._counts, columns, first, held, LENGTH)
         self._recent.count(judged)
         labels, guesses = columns[:2, first : first + judged]
         self.changes.add((labels != guesses).astype(np.float64).tolist())
-
-    def _meet(self, classes: int) -> None:
-        """Grow to this many classes."""
-        if classes > len(self._labels.met):
-            self._labels = self._labels.grown(classes)
-            self._overall = self._overall.grown(classes)
-            self._of_recent = self._of_recent.grown(classes)
 
     def to_dict(self) -> dict[str, Any]:
         """Return the scores as plain data; None for a score that is undefined.
@@ -107,9 +98,9 @@ class Hits:
         losses = self._recent.columns()[4]
         lossy = losses[~np.isnan(losses)]
         loss = float(lossy.mean()) if len(lossy) else None
-        sum_of_losses, count = self._log_loss.tolist()
-        total = _scores(self._overall, sum_of_losses / count if count else None)
-        recent = _scores(self._of_recent, loss)
+        sum_of_losses, count = self._counts.log_loss.tolist()
+        total = _scores(self._counts.overall, sum_of_losses / count if count else None)
+        recent = _scores(self._counts.recent, loss)
         return {
             "samples": self.judged,
             **dict(zip(_NAMES, total, strict=True)),
@@ -118,7 +109,7 @@ class Hits:
 
     def tallies(self) -> dict[str, Tally]:
         """Return the counts of the last judged samples and of all; do not modify them."""
-        return {"recent": self._of_recent, "overall": self._overall}
+        return {"recent": self._counts.recent, "overall": self._counts.overall}
 
     def latest(self, n: int) -> list[tuple[int, int]]:
         """Return the predictions and labels of the last n judged samples, oldest first."""
@@ -128,7 +119,7 @@ class Hits:
     @property
     def met(self) -> Sequence[int]:
         """How often each class came, judged or not."""
-        return self._labels.met.tolist()  # type: ignore[no-any-return]
+        return self._counts.met.tolist()  # type: ignore[no-any-return]
 
     def rare(self) -> list[int]:
         """Return the codes of classes so rare that they may be typing mistakes."""
@@ -140,18 +131,18 @@ class Hits:
         """Return an independent copy."""
         other = Hits.__new__(Hits)
         vars(other).update(vars(self))  # copy.copy would take four times as long
-        other._labels, other._recent = self._labels.copy(), self._recent.copy()
-        other._overall, other._of_recent = self._overall.copy(), self._of_recent.copy()
-        other._log_loss, other.changes = self._log_loss.copy(), self.changes.copy()
+        other._counts, other._recent = self._counts.copy(), self._recent.copy()
+        other.changes = self.changes.copy()
         return other
 
     def state(self) -> dict[str, Any]:
         """Return a copy as plain data for `restore`; JSON keeps every bit of a number."""
-        sum_of_losses, count = self._log_loss.tolist()
+        counts = self._counts
+        sum_of_losses, count = counts.log_loss.tolist()
         return {
-            "confusion": self._overall.confusion.tolist(),
-            "met": self._labels.met.tolist(),
-            "rules": [*self._overall.rules.tolist(), *self._labels.said.tolist()],
+            "confusion": counts.overall.confusion.tolist(),
+            "met": counts.met.tolist(),
+            "rules": [*counts.overall.rules.tolist(), *counts.said.tolist()],
             "log_loss": [sum_of_losses, int(count)],
             "recent": self._recent.state(),
             "changes": self.changes.state(),
@@ -160,12 +151,11 @@ class Hits:
     def restore(self, plain: Mapping[str, Any]) -> None:
         """Restore what `state` returned."""
         met, rules = np.array(plain["met"], np.int64), np.array(plain["rules"], np.int64)
-        self._labels = Labels(met, rules[2:].copy())
         confusion = np.array(plain["confusion"], np.int64).reshape(len(met), len(met))
-        self._overall = Tally(confusion, rules[:2].copy())
-        self._log_loss = np.array(plain["log_loss"], np.float64)
-        self._recent.restore(self.judged, plain["recent"])
-        self._of_recent = tally_of(self._recent.columns(), len(met))
+        self._recent.restore(int(confusion.sum()), plain["recent"])
+        overall, log_loss = Tally(confusion, rules[:2]), np.array(plain["log_loss"], np.float64)
+        recent = tally_of(self._recent.columns(), len(met))
+        self._counts = Counts(met, rules[2:], overall, recent, log_loss)
         self.changes.restore(plain["changes"])
 
 

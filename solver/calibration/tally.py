@@ -31,35 +31,42 @@ class Tally(NamedTuple):
     confusion: NDArray[np.int64]
     rules: NDArray[np.int64]
 
-    def grown(self, classes: int) -> "Tally":
-        """Return a tally of at least this many classes."""
-        more = classes - len(self.confusion)
-        return self if more <= 0 else self._replace(confusion=np.pad(self.confusion, (0, more)))
 
-    def copy(self) -> "Tally":
-        """Return an independent copy."""
-        return Tally(self.confusion.copy(), self.rules.copy())
-
-
-class Labels(NamedTuple):
-    """The labels so far.
+class Counts(NamedTuple):
+    """What `judge` counts of a stream of labels and their predictions.
 
     Attributes:
-        met: (K,) int64, how often each class came.
+        met: (K,) int64, how often each class came, judged or not.
         said: (2,) int64, what each rule predicts next; -1 for nothing.
+        overall: all judged predictions.
+        recent: the last ones.
+        log_loss: (2,) sum and number of log losses.
     """
 
     met: NDArray[np.int64]
     said: NDArray[np.int64]
+    overall: Tally
+    recent: Tally
+    log_loss: Float64Array
 
-    def grown(self, classes: int) -> "Labels":
-        """Return the labels of at least this many classes."""
+    def grown(self, classes: int) -> "Counts":
+        """Return the counts of at least this many classes."""
         more = classes - len(self.met)
-        return self if more <= 0 else self._replace(met=np.pad(self.met, (0, more)))
+        if more <= 0:
+            return self
+        overall, recent = (
+            tally._replace(confusion=np.pad(tally.confusion, (0, more)))
+            for tally in (self.overall, self.recent)
+        )
+        return self._replace(met=np.pad(self.met, (0, more)), overall=overall, recent=recent)
 
-    def copy(self) -> "Labels":
+    def copy(self) -> "Counts":
         """Return an independent copy."""
-        return Labels(self.met.copy(), self.said.copy())
+        overall, recent = (
+            Tally(tally.confusion.copy(), tally.rules.copy())
+            for tally in (self.overall, self.recent)
+        )
+        return Counts(self.met.copy(), self.said.copy(), overall, recent, self.log_loss.copy())
 
 
 @compiled
@@ -68,10 +75,7 @@ def judge(
     predicted: NDArray[np.int64],
     probability: Float64Array,
     known: NDArray[np.bool_],
-    labels: Labels,
-    overall: Tally,
-    recent: Tally,
-    log_loss: Float64Array,
+    counts: Counts,
     columns: Float64Array,
     first: int,
     held: int,
@@ -83,33 +87,32 @@ def judge(
     predicted: (n,) the predicted codes; -1 for no prediction, which is not judged.
     probability: (n,) of the labels.
     known: (n,) whether the probability is a number, which compiled code cannot ask.
-    labels, overall: changed.
-    recent: changed; of the last `most` judged predictions.
-    log_loss: (2,) sum and number of log losses, changed.
+    counts: changed.
     columns: (COLUMNS, room) of judged predictions, written; NaN where log losses are to come.
     first: the column of `columns` to begin with.
-    held: how many columns before that `recent` counts.
+    held: how many columns before that `counts.recent` counts.
+    most: how many it may count.
     """
-    at = first
+    at, met, said = first, counts.met, counts.said
     for i in range(len(codes)):
         code, guess = codes[i], predicted[i]
-        last, majority = code == labels.said[0], code == labels.said[1]
-        labels.met[code] += 1
-        labels.said[0] = code
-        if labels.said[1] < 0 or labels.met[code] > labels.met[labels.said[1]]:
-            labels.said[1] = code
+        last, majority = code == said[0], code == said[1]
+        met[code] += 1
+        said[0] = code
+        if said[1] < 0 or met[code] > met[said[1]]:
+            said[1] = code
         if guess < 0:
             continue
         columns[0, at], columns[1, at] = code, guess
         columns[2, at], columns[3, at] = last, majority
         if known[i]:
             columns[4, at] = -log(larger(probability[i], _LEAST_PROBABILITY))
-            log_loss[0] += columns[4, at]
-            log_loss[1] += 1.0
-        add_column(overall, columns, at, 1)
-        add_column(recent, columns, at, 1)
+            counts.log_loss[0] += columns[4, at]
+            counts.log_loss[1] += 1.0
+        add_column(counts.overall, columns, at, 1)
+        add_column(counts.recent, columns, at, 1)
         if held == most:
-            add_column(recent, columns, at - most, -1)
+            add_column(counts.recent, columns, at - most, -1)
         else:
             held += 1
         at += 1

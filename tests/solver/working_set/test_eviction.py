@@ -23,8 +23,8 @@ from wolfstream.solver.working_set import eviction
 from wolfstream.solver.working_set.eviction import (
     class_floor,
     close_gaps,
-    give_weight,
     eviction_period,
+    give_weight,
     slots_to_evict,
     take_weight,
 )
