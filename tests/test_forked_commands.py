@@ -27,9 +27,7 @@ def started(commands: Path, program: str) -> "subprocess.Popen[str]":
     return process
 
 
-def test_they_read_print_and_end_in_the_folder_and_with_the_variables_of_the_caller(
-    commands: Path, tmp_path: Path
-):
+def test_inherit_folder_and_variables(commands: Path, tmp_path: Path):
     program = "import os, sys\nprint(os.getcwd(), os.environ['A'])\nsys.exit(3)\n"
     done = subprocess.run(
         [commands / "python"],

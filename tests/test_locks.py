@@ -38,7 +38,7 @@ def locked(name: str) -> dict[str, list[tuple[str, int]]]:
 
 
 @pytest.mark.parametrize("name", list(ASKED))
-def test_every_package_that_is_asked_for_is_locked_at_a_version_that_may_be(name: str) -> None:
+def test_required_packages_locked_in_range(name: str) -> None:
     packages = locked(name)
     for line in ASKED[name]:
         asked = Requirement(line)

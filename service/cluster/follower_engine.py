@@ -11,8 +11,7 @@ from wolfstream.service.cluster.channel import Channel, FrameKind, LeaderState, 
 from wolfstream.service.cluster.versions import ViewVersion
 from wolfstream.service.cluster.worker_views import WorkerViews
 from wolfstream.service.compilation.compiled_parts import (
-    CompiledPart,
-    collecting_seldom,
+    LoadedParts,
     load_later_parts,
     needed_first,
     parts_for,
@@ -73,7 +72,7 @@ class FollowerEngine:
         self._views = WorkerViews(self._calls, settings.wait_seconds)
         # (model, whether its rows are sparse), if the compiled code for its predictions is loaded.
         self._loaded: set[tuple[Model, bool]] = set()
-        self._parts: set[str] = set()  # keys of the loaded parts of compiled code
+        self._code = LoadedParts()
         self._loading = asyncio.Lock()  # held while parts are loaded
 
     def connect(self, channel: Channel) -> None:
@@ -103,7 +102,7 @@ class FollowerEngine:
         while not (self._state.ready or is_complete()):
             await self._state_changed.wait()
         async with self._loading:
-            await asyncio.to_thread(self._load, needed_first())
+            await asyncio.to_thread(self._code.load, needed_first())
         self.warm.set()
         threading.Thread(target=load_later_parts, name="later parts", daemon=True).start()
 
@@ -284,7 +283,7 @@ class FollowerEngine:
         await self._compiled_for(model, rows, None)
         async with self._loading:
             if (model, sparse) not in self._loaded:
-                await asyncio.to_thread(self._load, parts_for(model.spec, sparse))
+                await asyncio.to_thread(self._code.load, parts_for(model.spec, sparse))
                 self._loaded.add((model, sparse))
 
     async def _compiled_for(
@@ -293,14 +292,6 @@ class FollowerEngine:
         if not self._state.compiled:
             sparse = await will_be_sparse(model, rows)
             await self._calls.answer(FrameKind.COMPILED, model.id, sparse, seconds)
-
-    def _load(self, parts: list[CompiledPart]) -> None:
-        """Load parts of compiled code; compile those that the cache lacks. Runs on any thread."""
-        with collecting_seldom():
-            for part in parts:
-                if part.key not in self._parts:
-                    part.compile()
-                    self._parts.add(part.key)
 
 
 def _has_reached(published: ModelView, awaited: Revision) -> bool:

@@ -229,6 +229,14 @@ class JetStreamLog(UnownedLog):
         key = self.index.keys.get(sequence)
         return key and key.request._replace(answer=self.answer(key))
 
+    def unanswered(self, after: int) -> list[KeyedRequest]:
+        """Return the keyed requests after a sequence whose responses were not stored.
+
+        A standby asks for them with each update, so the index has them ready.
+        """
+        index = self.index
+        return [index.keys[at].request for at in sorted(index.unanswered) if at > after]
+
     def answer(self, key: IndexedKey) -> bytes | None:
         """Return the response to a request; None if there is none. Raises StorageFailed."""
         try:

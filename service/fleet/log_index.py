@@ -134,6 +134,7 @@ class LogIndex:
     Attributes:
         segments: the segments of the log that were not purged.
         keys: sequence -> key, in the log or in the archive.
+        unanswered: sequences of the keys without a response.
         end: sequence of the last sample.
         reached: sequence of the last valid sample: a rollback makes later samples void.
         archive_end: the message up to which the archive has to be read.
@@ -152,6 +153,7 @@ class LogIndex:
         self.segments: list[Segment] = []
         self.keys: dict[int, IndexedKey] = {}
         self.end = self.reached = self.archive_end = self.floor = 0
+        self.unanswered: set[int] = set()
         self.faults: list[str] = []
         self.incomplete = False
         self.n_rollbacks = 0
@@ -224,6 +226,7 @@ class LogIndex:
             key = self.keys.get(row.sequence)
             if key is not None and (key.answer is None or row.kind == "shorter"):
                 self.keys[row.sequence] = key.with_answer(row, place, archived)
+                self.unanswered.discard(row.sequence)
         elif row.kind == "rollback":
             self._add_rollback(row)
         elif row.kind == "epoch":
@@ -249,6 +252,7 @@ class LogIndex:
             )
         self._sequences[request.key] = row.sequence
         self.keys[row.sequence] = IndexedKey(request, place, archived=archived)
+        self.unanswered.add(row.sequence)
 
     def _add_rollback(self, row: LogRow) -> None:
         rollback, learned = read_rollback(row)
@@ -353,6 +357,7 @@ class LogIndex:
             key = self.keys.pop(sequence).request.key
             if self._sequences.get(key) == sequence:
                 del self._sequences[key]
+        self.unanswered.difference_update(sequences)
 
 
 def _record(row: LogRow) -> dict[str, Any]:

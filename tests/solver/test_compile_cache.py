@@ -253,7 +253,7 @@ def test_it_is_set_before_numba_comes_and_numba_takes_it(tmp_path: Path):
     assert Path(run(["-c", script], tmp_path)).parent == tmp_path / "wolfstream"
 
 
-def test_a_program_that_imports_the_numerics_has_their_code_there_and_its_own_elsewhere(
+def test_importing_program_keeps_own_cache(
     tmp_path: Path,
 ):
     program = tmp_path / "program.py"

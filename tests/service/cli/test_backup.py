@@ -115,7 +115,7 @@ def test_a_sequence_of_a_model(copied: Path, tmp_path: Path, to: int, blocks: in
 
 
 @pytest.mark.parametrize("to", [11, 260, 459])
-def test_a_large_request_is_brought_back_as_a_whole_or_not_at_all(
+def test_large_request_restored_whole_or_not(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, to: int
 ) -> None:
     monkeypatch.setattr(blocks, "PART_SAMPLES", 100)

@@ -195,7 +195,7 @@ def test_a_view_predicts_what_the_leader_does():
     run(work)
 
 
-def test_a_position_of_an_earlier_term_is_met_and_that_of_another_life_is_the_leaders_matter():
+def test_earlier_term_met_other_lineage_to_leader():
     async def work() -> None:
         async with following() as (_, followed):
             model = await model_of(followed)
@@ -262,7 +262,7 @@ def test_a_view_may_be_as_old_as_its_caller_allows():
     run(work)
 
 
-def test_a_view_is_as_old_as_what_the_leader_knows_of_the_fleet():
+def test_view_age_includes_leaders_lag():
     async def work() -> None:
         async with following() as (leader, followed):
             leader.lag_seconds = 7200.0
@@ -273,7 +273,7 @@ def test_a_view_is_as_old_as_what_the_leader_knows_of_the_fleet():
     run(work)
 
 
-def test_a_replica_that_leads_the_model_no_more_says_nothing_of_its_age():
+def test_former_leader_gives_no_age():
     async def work() -> None:
         async with following() as (leader, followed):
             await model_of(followed)
@@ -322,7 +322,7 @@ class OldConfirmations:
         pass
 
 
-def test_view_is_as_old_as_what_the_log_of_its_model_has_shown():
+def test_view_age_follows_its_log():
     async def work() -> None:
         async with following() as (leader, followed):
             leader.confirmations = OldConfirmations(4.0)
@@ -336,7 +336,7 @@ def test_view_is_as_old_as_what_the_log_of_its_model_has_shown():
     run(work)
 
 
-def test_leader_with_a_newer_view_that_is_not_written_confirms_no_older_one():
+def test_unwritten_newer_view_confirms_no_older():
     async def work() -> None:
         async with following() as (leader, followed):
             await model_of(followed)
@@ -347,7 +347,7 @@ def test_leader_with_a_newer_view_that_is_not_written_confirms_no_older_one():
     run(work)
 
 
-def test_view_that_grows_too_old_while_a_prediction_waits_is_the_leaders_matter():
+def test_view_outdated_while_waiting_to_leader():
     async def work() -> None:
         async with following(max_lag_seconds=0.3) as (leader, followed):
             model = await model_of(followed)

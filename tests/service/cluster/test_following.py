@@ -121,7 +121,7 @@ def test_the_view_of_every_kind_of_head_can_be_followed(spec: ModelSpec):
         assert written(follower.take(versions.newer(follower.version))) == written(model.published)
 
 
-def test_a_view_that_is_held_does_not_change_when_the_next_one_comes():
+def test_held_view_unchanged_by_next():
     stream, versions, follower = Stream("working set"), Versions(), Follower()
     stream.learn(40)
     versions.record(stream.published)

@@ -164,7 +164,7 @@ def campaign(
         server.close()
 
 
-def test_kill_9_leaves_it_what_a_model_is_that_was_sent_the_same(tmp_path: Path) -> None:
+def test_kill_9_leaves_the_same_model(tmp_path: Path) -> None:
     """Bit for bit; without snapshots, whose places would be others in the twin."""
     with campaign(tmp_path, 2, 20261122, False, snapshot_samples=10**9) as (_, owner):
         assert owner.said("b") == owner.said("twin")

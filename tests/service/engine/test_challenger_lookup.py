@@ -39,7 +39,7 @@ class Replica:
         return asyncio.run(lookup.named(self.champion, name))
 
 
-def test_a_challenger_that_is_not_led_here_yet_is_to_be_asked_for_again():
+def test_challenger_not_led_yet_asks_again():
     """It does follow: the leader has changed between two looks, and the next leader has both."""
     with pytest.raises(NotLeader, match="'b'"):
         Replica().named("b")

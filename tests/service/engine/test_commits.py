@@ -129,7 +129,7 @@ def test_a_commit_in_doubt_that_was_lost_can_be_sent_again(server: Server) -> No
     assert sequences(server.memory, server.a) == [10]
 
 
-def test_until_its_doubt_is_settled_a_model_learns_nothing_and_others_go_on(server: Server) -> None:
+def test_doubt_stops_its_model_alone(server: Server) -> None:
     server.memory.fate[server.a.id] = "written"
     server.memory.unsettled.add(server.a.id)
     server.send((server.a, 0, None))

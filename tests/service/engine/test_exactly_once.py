@@ -344,7 +344,7 @@ def test_answers_that_recovery_cannot_write_keep_the_server_from_starting(
 # -- forgetting --------------------------------------------------------------------------
 
 
-def test_the_newest_keys_are_kept_and_the_oldest_forgotten_some_at_a_time(
+def test_oldest_keys_forgotten_in_portions(
     opened: Callable[..., Bench],
 ) -> None:
     bench = opened(idempotency_keys=8)

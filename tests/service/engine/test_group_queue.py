@@ -303,7 +303,7 @@ class TestBusyOwners:
         assert queue.waiting()[:2] == (2, 20)
         assert queue.take() == [1, 3]
 
-    def test_what_is_too_large_now_stays_and_so_does_what_is_behind_it(self):
+    def test_too_large_request_keeps_its_place(self):
         queue: GroupQueue[int] = GroupQueue(100, 10**6, 100)
         for item, owner, n_bytes in ((1, "a", 10), (2, "b", 99), (3, "b", 1), (4, "a", 10)):
             queue.put(item, 1, n_bytes, owner)

@@ -34,9 +34,7 @@ def model(client: httpx.Client, name: str) -> str:
 
 
 @pytest.mark.parametrize("call", ["samples", "asset"])
-def test_the_same_key_and_body_again_give_the_first_answer_and_learn_nothing(
-    client: httpx.Client, model: str, call: str
-) -> None:
+def test_repeated_key_gives_first_answer(client: httpx.Client, model: str, call: str) -> None:
     first = post(client, model, "k", call=call)
     assert first.status_code == 200
     assert "idempotency-replayed" not in first.headers

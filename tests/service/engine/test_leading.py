@@ -48,7 +48,7 @@ def test_a_model_whose_snapshots_cannot_be_listed_is_to_be_tried_again():
     assert caught.value.outcome == "not-learned"
 
 
-def test_a_log_that_does_not_take_a_term_holds_up_no_led_model(monkeypatch: pytest.MonkeyPatch):
+def test_refused_term_delays_no_led_model(monkeypatch: pytest.MonkeyPatch):
     """It is waited for beside the writer, which is not asked before the term has begun."""
     storage = MemoryStorage().storage
     with storage.catalogue.creating("m", ModelSpec().plain(), "first"):
@@ -137,7 +137,7 @@ class Replica:
         return asyncio.run(self.leading.lead("m"))
 
 
-def test_a_model_that_is_being_made_here_is_not_led_a_second_time(
+def test_model_in_creation_led_once(
     monkeypatch: pytest.MonkeyPatch,
 ):
     """It is in the catalogue before it is learned, and two learners would share its log."""
@@ -162,9 +162,7 @@ def test_a_model_that_is_being_made_here_is_not_led_a_second_time(
 
 
 @pytest.mark.parametrize("when", ["before its term", "after its term"])
-def test_a_model_that_was_deleted_while_it_was_taken_over_is_not_led(
-    monkeypatch: pytest.MonkeyPatch, when: str
-):
+def test_model_deleted_in_takeover_not_led(monkeypatch: pytest.MonkeyPatch, when: str):
     """The log says so before a term has begun, and the catalogue after it."""
     replica = Replica()
     catalogue = replica.storage.catalogue

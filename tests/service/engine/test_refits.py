@@ -190,9 +190,7 @@ def test_a_failed_job_keeps_no_window(solver: Solver) -> None:
 
 
 @pytest.mark.parametrize("failure", [RefitFailed("too few samples"), ZeroDivisionError("oh")])
-def test_a_job_fails_with_what_the_solver_says_and_the_next_one_runs(
-    solver: Solver, failure: Exception
-) -> None:
+def test_failed_job_tells_why_next_runs(solver: Solver, failure: Exception) -> None:
     async def scenario(world: World) -> None:
         solver.failure = failure
         solver.free.set()

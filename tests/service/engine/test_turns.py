@@ -40,7 +40,7 @@ def replies(bench: Bench) -> dict[int, Any]:
     return {id(waiter): said for waiter, said in bench.replies}
 
 
-def test_others_are_answered_between_its_parts_and_it_is_seen_as_a_whole(tmp_path: Path) -> None:
+def test_parts_let_others_in_view_whole(tmp_path: Path) -> None:
     bench = Bench(tmp_path)
     one, other = bench.create(SPEC, "one"), bench.create(SPEC, "other")
     large, small = request(one, three_classes(450)), request(other, three_classes(3))

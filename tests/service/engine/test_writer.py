@@ -24,7 +24,7 @@ from wolfstream.service.storage.term import Part, Term
 from wolfstream.solver.prepare.named_rows import named_rows
 
 
-def test_a_failing_snapshot_is_tried_again_after_as_many_samples_and_loses_nothing(
+def test_failed_snapshot_retried_nothing_lost(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     tried: list[int] = []

@@ -82,7 +82,7 @@ class TestRole:
             assert back == [True]
         thread.join(SOON)
 
-    def test_who_waits_for_a_model_lets_the_thread_that_uses_it_come_back(self) -> None:
+    def test_waiter_lets_using_thread_return(self) -> None:
         role, model = WriterRole(), model_named("a")
         aside, may_return, steps = threading.Event(), threading.Event(), list[str]()
 

@@ -171,9 +171,7 @@ def test_a_copy_of_the_keys_that_lags_admits_nobody(
             assert other.version() == own.version()
 
 
-def test_keys_of_which_only_a_copy_tells_that_there_are_none_cannot_be_read(
-    servers: NatsServers, monkeypatch: pytest.MonkeyPatch
-):
+def test_absence_by_copy_alone_unreadable(servers: NatsServers, monkeypatch: pytest.MonkeyPatch):
     async def not_yet(*_: object) -> None:
         raise KeyNotFoundError
 

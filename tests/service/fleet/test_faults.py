@@ -37,9 +37,7 @@ def parts(tmp_path: Path) -> Iterator[Parts]:
         fleet.close()
 
 
-def test_of_a_fleet_whose_leader_is_killed_and_cut_off_nothing_is_lost(
-    parts: Parts, tmp_path: Path
-):
+def test_killed_or_cut_off_leader_loses_nothing(parts: Parts, tmp_path: Path):
     specs: dict[str, dict[str, Any]] = {
         "first": PAPERS,
         "first-b": PAPERS | {"follows": "first", "seed": 7},

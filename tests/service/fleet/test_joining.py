@@ -99,7 +99,7 @@ def test_a_server_of_its_own_leaves_a_directory_of_a_fleet_alone(
         open_storage(data)
 
 
-def test_of_two_replicas_with_one_address_the_second_takes_no_requests_until_the_first_is_gone(
+def test_second_replica_of_address_waits(
     replica: Callable[..., Replica],
 ):
     first, third = replica(), replica()

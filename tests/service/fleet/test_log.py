@@ -621,9 +621,7 @@ class TestRefusals:
         leader.purge(model)
         assert leader.append(model, sequence, record=bytes(1_000_000)) is None
 
-    def test_a_full_log_takes_what_leads_it_and_what_lets_it_be_purged(
-        self, replicas: Pair, model: int
-    ):
+    def test_full_log_takes_terms_and_purges(self, replicas: Pair, model: int):
         leader, reader = replicas
         sequence, bound = filled(leader, model), bound_of_log(leader, model)
         checkpoint = Entry(model, sequence, 0, sequence, "asset", 1, b"", "checkpoint")

@@ -125,7 +125,7 @@ def test_a_directory_is_brought_in_with_its_sequences_and_keys(
     assert "the fleet has models of these names already: moved" in refused.output
 
 
-def test_a_directory_is_brought_in_though_it_keeps_the_states_of_the_last_rollbacks_only(
+def test_import_needs_last_rollback_states_only(
     replica: Replica, servers: NatsServers, tmp_path: Path
 ):
     embedded = ServerProcess(tmp_path / "embedded")
@@ -152,9 +152,7 @@ def test_a_directory_is_brought_in_though_it_keeps_the_states_of_the_last_rollba
     assert (after["decision"], after["sequence"]) == (before["decision"], before["sequence"])
 
 
-def test_a_directory_without_the_state_of_its_last_rollback_is_not_brought_in(
-    servers: NatsServers, tmp_path: Path
-):
+def test_import_without_last_rollback_refused(servers: NatsServers, tmp_path: Path):
     embedded = ServerProcess(tmp_path / "embedded")
     embedded.start()
     url = f"{embedded.url}/v1/models/lost"
@@ -220,7 +218,7 @@ def told_by_pair(url: str, sequence: int) -> list[Any]:
     return [answer["decision"] for answer in answers]
 
 
-def test_a_challenger_goes_on_from_the_logs_alone_and_so_does_a_free_one(replica: Replica):
+def test_challenger_continues_from_logs_alone(replica: Replica):
     url = f"{replica.url}/v1/models/alone"
     make_pair(url)
     before = told_by_pair(url, 87)

@@ -39,7 +39,7 @@ def test_models_are_spread_evenly():
     assert all(75 <= count <= 125 for count in counts)
 
 
-def test_a_replica_that_leaves_moves_its_own_models_to_those_who_stood_by():
+def test_leaving_replica_hands_to_standbys():
     before, after = leaders(LIVING), leaders(LIVING[1:])
     for name in NAMES:
         first, second, *_ = ranked(name, LIVING)

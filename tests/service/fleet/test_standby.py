@@ -275,7 +275,7 @@ def test_what_is_exchanged_while_it_is_loaded_is_loaded_anew(pair: tuple[Storage
     assert exchange.begun > 1
 
 
-def test_a_challenger_that_is_exchanged_while_it_is_taken_over_is_loaded_anew(
+def test_challenger_exchanged_in_takeover_reloaded(
     pair: tuple[Storage, Storage],
 ):
     leader, standby = pair

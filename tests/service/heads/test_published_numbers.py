@@ -191,7 +191,7 @@ def test_of_sparse_rows(kernel: str) -> None:
     assert_same(said, of_pairs(head.learner.current, X, samples.y, np.full(N, C)))
 
 
-def test_of_an_indefinite_kernel_no_gap_is_said_and_the_objective_is_right() -> None:
+def test_indefinite_kernel_has_objective_no_gap() -> None:
     kernel = {"type": "polynomial", "degree": 3, "gamma": 1.0, "coef0": -1.0}
     spec = {**PAPERS, "asset": None, "kernel": kernel, "working_set": {"C": C}}
     y = labels(2)

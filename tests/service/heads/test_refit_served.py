@@ -193,7 +193,7 @@ class TestOneRefit:
         assert client.get(f"/v1/models/{model}").json()["sequence"] == 50
         assert post(client, model, *wave(1))["sequence"] == 51
 
-    def test_what_arrives_is_predicted_by_the_fit_before_it_is_in_the_window(
+    def test_arrival_predicted_before_entering_window(
         self, client: httpx.Client, model: str
     ) -> None:
         X, y = wave(200)

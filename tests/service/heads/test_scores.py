@@ -81,7 +81,7 @@ def test_the_rules_without_features_are_judged_on_the_same_samples():
     assert scores["recent_majority_accuracy"] == np.mean(majority[-RECENT:])
 
 
-def test_kappa_temporal_is_the_share_of_the_last_labels_errors_that_is_saved():
+def test_kappa_temporal_formula():
     labels = np.array([0, 0, 1, 1, 0, 0])
     assert in_parts(Hits(), (labels, labels), 6).to_dict()["kappa_temporal"] == 1.0
     before = np.array([-1, 0, 0, 1, 1, 0])

@@ -111,7 +111,7 @@ def test_samples_one_at_a_time_are_those_of_single_posts(client: httpx.Client, n
         model.learn_one(named, y)
 
 
-def test_rows_by_name_one_at_a_time_have_the_bits_of_the_service() -> None:
+def test_single_named_rows_equal_service_bits() -> None:
     learner, model = learner_of(), StreamClassifier()
     random = np.random.default_rng(0)
     numbers = (random.standard_normal((300, 3)) * [1e-3, 1.0, 1e3]).tolist()
@@ -170,7 +170,7 @@ def test_tables_in_any_order_have_the_bits_of_the_service(head: Any, missing: An
     np.testing.assert_array_equal(said.probability[:, order], told)
 
 
-def test_values_by_name_one_at_a_time_have_the_bits_of_the_service() -> None:
+def test_single_named_values_equal_service_bits() -> None:
     learner, model = learner_of(), StreamClassifier()
     rows, y = rooms(300)
     named = [dict(zip(["warmth", "city", "open"], row, strict=True)) for row in rows]

@@ -139,7 +139,7 @@ def test_infinity_is_refused(value: Any, row: Callable[[Any], Any]):
     assert refused.value.errors[0]["pointer"].startswith("/x")
 
 
-def test_a_column_that_becomes_text_after_many_numbers_is_learned_and_told_once():
+def test_column_turned_text_learned_told_once():
     learner = learner_of("all")
     learn(learner, [{"x": float(k), "z": k % 3} for k in range(1000)], [k % 2 for k in range(1000)])
     learner.take_notices()

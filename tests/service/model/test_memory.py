@@ -53,7 +53,7 @@ def test_growth_is_not_underestimated(spec: ModelSpec):
         assert learner.n_bytes <= taken + SLACK
 
 
-def test_default_model_grows_no_more_once_its_set_and_the_rows_of_trees_are_full():
+def test_full_default_model_stops_growing():
     spec = ModelSpec.model_validate({"working_set": {"max_size": 100}})
     learner, memory = learner_of(spec), ModelMemory(NO_BOUND)
     for seed in range(65):

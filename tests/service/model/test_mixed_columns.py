@@ -234,7 +234,7 @@ def test_a_whole_learner_replays_and_restarts(seed: int):
 
 
 @pytest.mark.parametrize("sizes", [[180], [160, 20], [1]])
-def test_dates_are_read_as_they_were_before_the_first_that_shows_their_order(sizes: list[int]):
+def test_dates_keep_order_until_shown(sizes: list[int]):
     rows = [{"when": "03/01/2025", "always": i / 200} for i in range(180)]
     rows[150]["when"] = "13/03/2025"
     _, seen = learned(blocks_of(samples(rows), sizes))

@@ -177,7 +177,7 @@ def test_without_preparation_a_header_still_puts_columns_right():
         published.head_rows(read_rows({"x": [[1.0]], "names": ["a"]}))
 
 
-def test_a_model_of_arrays_takes_the_names_of_a_header_and_keeps_to_them():
+def test_arrays_adopt_names_of_header():
     learner = learner_of()
     X = np.random.default_rng(0).normal(size=(300, 2)).tolist()
     y = [int(a > b) for a, b in X]
@@ -190,7 +190,7 @@ def test_a_model_of_arrays_takes_the_names_of_a_header_and_keeps_to_them():
 
 
 class TestFirstSamples:
-    def test_a_row_that_widens_the_table_is_learned_as_if_it_had_always_been_so_wide(self):
+    def test_widening_row_as_if_always_wide(self):
         rows = rooms(60)
         narrow = [{k: v for k, v in row.items() if k != "open"} for row in rows[:30]]
         learner, wide = learner_of(), learner_of()
@@ -257,7 +257,7 @@ def test_few_names_of_a_group_are_compared_with_the_known_ones():
     assert all("'warmt' is no name" in detail for detail in details)
 
 
-def test_rows_of_unknown_names_are_refused_with_one_look_at_the_known_ones(
+def test_unknown_names_refused_in_one_look(
     monkeypatch: pytest.MonkeyPatch,
 ):
     learner = learner_of(prepare={"names": "strict"})
@@ -286,7 +286,7 @@ def test_what_is_refused_in_part_leaves_no_labels_and_names_behind():
     assert draft.sequence == 3
 
 
-def test_the_first_rows_of_a_request_have_no_room_for_the_names_of_later_ones():
+def test_first_rows_lack_later_names():
     form = RowForm(preparing(read_spec(QUICK).prepare))
     rows = [{"city": "Rome"}] * 3 + [{f"n{k}": 1.0 for k in range(200)}]
     schema = form.after(read_rows({"x": rows}, prepared=True)).schema

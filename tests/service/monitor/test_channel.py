@@ -32,7 +32,7 @@ def published(n: int, **more: Any) -> EventChannel:
     return channel
 
 
-def test_a_listener_begins_with_the_newest_and_a_returning_one_where_it_was():
+def test_listener_begins_newest_or_resumes():
     async def run() -> None:
         channel = published(5)
         (newest,) = await first(channel, 1)

@@ -259,7 +259,7 @@ def test_a_commit_whose_fsync_failed_does_not_come_back(
     assert blocks == []
 
 
-def test_while_the_disk_fails_nothing_is_kept_and_what_may_come_back_is_said(
+def test_failing_disk_tells_what_may_return(
     append_and_die: Callable[[int, int], list[str]], tmp_path: Path
 ) -> None:
     first, *more, last = append_and_die(4, 5)

@@ -17,9 +17,7 @@ from wolfstream.service.storage.high_water import HighWater
 from wolfstream.service.storage.snapshot_format import State
 
 
-def test_a_mark_that_could_not_be_written_is_written_with_the_next_commit(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-):
+def test_failed_mark_written_next_commit(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
     """Also where that commit leaves the sequence as it was, as those of predictions do."""
 
     def fail(*_: object) -> int:

@@ -67,7 +67,7 @@ def test_others_come_between_the_pieces_of_a_frame():
     assert turns > 5
 
 
-def test_others_come_between_the_pieces_of_a_response_that_is_read_at_once():
+def test_chunks_of_response_let_others_in():
     sent = list[bytes]()
 
     async def send(message: Any) -> None:

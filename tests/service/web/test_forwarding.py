@@ -272,7 +272,7 @@ class Call:
         self.sent.append(message)
 
 
-def test_a_call_that_a_stop_cuts_off_before_it_began_is_told_to_try_again():
+def test_call_cut_before_begin_tries_again():
     """As 503, which says that nothing was learned; a 500 would leave that open."""
 
     async def run() -> list[Any]:
@@ -290,7 +290,7 @@ def test_a_call_that_a_stop_cuts_off_before_it_began_is_told_to_try_again():
 
 
 @pytest.mark.parametrize(("call", "type_"), [("samples", b"in-doubt"), ("predict", b"not-ready")])
-def test_a_call_that_a_stop_cuts_off_at_the_leader_says_what_is_known(call: str, type_: bytes):
+def test_call_cut_at_leader_tells_known(call: str, type_: bytes):
     async def run() -> list[Any]:
         leader = Silent()
         async with leader.listening():

@@ -372,9 +372,7 @@ class TestQuota:
 
 
 @pytest.mark.parametrize("make", [dense, named])
-def test_a_request_that_would_need_too_much_memory_is_refused_before_it_is_written(
-    server: ServerProcess, make: Any
-) -> None:
+def test_too_large_request_refused_unwritten(server: ServerProcess, make: Any) -> None:
     data = server.data.parent / f"bytes-{make.__name__}"
     with closing(ServerProcess(data, model_bytes=1 << 20)) as small:
         small.start()

@@ -567,7 +567,7 @@ def test_what_may_be_no_title_is_refused(body: bytes) -> None:
         DECODERS[CSV](body, True, BOUNDS, Roles(label="1"))
 
 
-def test_a_header_below_titles_that_are_in_doubt_is_found_for_the_message() -> None:
+def test_message_finds_header_below_titles() -> None:
     body = b"a,b,c,d\nReport,of,2024\nday,amount,paid\n1,2,yes\n1,2\n"
     with pytest.raises(InvalidSamples, match="line 3 seems to be the header"):
         DECODERS[CSV](body, True, BOUNDS, Roles(label="paid"))

@@ -75,7 +75,7 @@ def regions(random, n):
     ("stream", "streams", "less"),
     [(linear, 3, 0.02), (noisy, 3, 0.02), (rings, 3, 0.05), (regions, 16, 0.02)],
 )
-def test_a_bank_is_as_good_as_before_500_samples_after_all_labels_moved(stream, streams, less):
+def test_bank_recovers_500_after_relabelling(stream, streams, less):
     before, after = [], []
     for seed in range(streams):
         X, y = stream(np.random.default_rng(seed), 3000)
@@ -113,7 +113,7 @@ def test_one_absurd_loss_is_no_evidence():
     assert not evidence.is_enough(0)
 
 
-def test_after_a_change_learners_of_infinite_horizon_are_as_good_as_new_ones():
+def test_infinite_horizon_as_new_after_change():
     random = np.random.default_rng(3)
     X = random.normal(size=(9000, 5))
     first, second = X[:, 0] * X[:, 1] > 0.0, X[:, 2] + X[:, 3] > 0.0

@@ -70,7 +70,7 @@ def test_refreshing_puts_eigenvalues_back_into_their_bounds():
     assert np.linalg.eigvalsh(refreshed).min() > 0.0
 
 
-def test_a_class_that_comes_late_has_the_weights_of_one_that_was_known():
+def test_late_class_has_known_weights():
     only = np.zeros((200, 3))
     only[:, 0] = 1.0
     known, _ = absorbed(50.0, 1.0, 32, only)

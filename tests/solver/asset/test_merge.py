@@ -227,7 +227,7 @@ def test_classes_that_came_in_another_order_make_no_difference():
     np.testing.assert_allclose(*found, rtol=1e-7, atol=1e-9)
 
 
-def test_a_class_that_a_learner_has_not_met_counts_there_as_one_that_never_came():
+def test_unmet_class_counts_as_absent():
     X, codes = samples()
     few = codes < 2
     first, second = made(), made()

@@ -59,7 +59,7 @@ def test_scores_are_those_of_scikit_learn_within_the_resolution(n, classes, shar
 
 
 @pytest.mark.parametrize("spread", [0.01, 0.3, 3.0])
-def test_the_error_of_auc_is_at_most_half_the_share_of_pairs_in_one_bin(spread):
+def test_auc_error_within_half_bin(spread):
     random = np.random.default_rng(0)
     codes = (random.random(5000) < 0.1).astype(np.int64)
     p = 1.0 / (1.0 + np.exp(3.0 - spread * (codes + random.standard_normal(5000))))

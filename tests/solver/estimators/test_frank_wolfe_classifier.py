@@ -201,7 +201,7 @@ def test_certificates_of_extreme_problems_are_true(X, y, parameters):
     assert np.isfinite(model.decision_function(X)).all()
 
 
-def test_the_objective_of_an_indefinite_kernel_is_what_it_says_without_a_gap():
+def test_indefinite_objective_without_gap():
     X, y = clusters(6, 60)
     with pytest.warns(UserWarning, match="nothing bounds"):
         model = FrankWolfeClassifier(

@@ -21,7 +21,7 @@ def taught(model, n=60):
     return model
 
 
-def test_a_row_is_one_of_an_array_in_the_order_of_the_first_names():
+def test_named_row_in_first_order():
     model, other = taught(StreamClassifier()), StreamClassifier()
     rows, y = pairs(60)
     for x, label in zip(rows, y, strict=True):

@@ -124,7 +124,7 @@ def test_a_class_weight_is_that_of_its_samples(model):
     np.testing.assert_allclose(said(model.fit(X, y), X), each, atol=1e-5)
 
 
-def test_the_classes_of_a_stream_of_asset_get_their_weights_as_they_come():
+def test_asset_weights_classes_on_arrival():
     X, y = samples(AssetClassifier())
     order = np.argsort(y, kind="stable")
     weighted = AssetClassifier(**FAST, class_weight={1: 4.0, 2: 0.5, 9: 3.0})

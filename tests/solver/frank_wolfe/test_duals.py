@@ -75,7 +75,7 @@ class TestClassification:
         assert solution.objective == pytest.approx(-minimise(alone.A).value, abs=1e-9)
 
     @pytest.mark.parametrize("kernel", KERNELS.values(), ids=KERNELS)
-    def test_a_class_with_twice_the_weight_counts_as_if_its_samples_came_twice(self, kernel):
+    def test_double_weight_equals_samples_twice(self, kernel):
         X, y = labelled(6, 40)
         twice = np.concatenate([np.arange(len(y)), np.flatnonzero(y > 0)])
         weighted = tight(classification(kernel, X, y, C_minus=0.1, C_plus=0.2))
@@ -139,7 +139,7 @@ class TestBallGeometry:
 class TestBall:
     @pytest.mark.parametrize("C", [0.02, 1.0, np.inf])
     @pytest.mark.parametrize("kernel", KERNELS.values(), ids=KERNELS)
-    def test_everybody_is_inside_up_to_slack_and_those_with_weight_on_the_sphere(self, kernel, C):
+    def test_ball_holds_all_support_on_sphere(self, kernel, C):
         """||phi(x_i) - c||^2 <= R^2 + xi_i, equal where alpha_i > 0, with xi_i = alpha_i / (2C).
 
         The polynomial and the linear kernel have diagonals that are not constant.

@@ -229,7 +229,7 @@ class TestConsecutiveSteps:
 
 class TestRefresh:
     @given(points())
-    def test_weights_sum_to_one_and_q_and_cross_follow_from_alpha_and_g(self, point):
+    def test_state_follows_from_alpha(self, point):
         A, alpha, random = point
         n = len(A)
         before = random.dirichlet(np.ones(n))

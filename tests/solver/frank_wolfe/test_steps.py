@@ -151,7 +151,7 @@ class TestAway:
 
 class TestSwap:
     @given(points())
-    def test_moves_weight_from_the_worst_to_the_best_and_updates_q_and_g(self, point):
+    def test_swap_moves_weight_updates_state(self, point):
         A, alpha, _ = point
         problem = problem_at(A, alpha)
         best, worst = best_vertex(problem), worst_vertex(problem)

@@ -29,7 +29,7 @@ def test_rows_beyond_the_limit_are_far(share: float, expected: bool):
     assert far(share, [1.0, 1.0]) == [expected, expected]
 
 
-def test_a_row_that_counts_more_is_far_sooner_and_no_other_one_is():
+def test_heavier_row_alone_is_far_sooner():
     """Its ridge is smaller; that of a row that counts less is larger, and changes nothing."""
     assert far(0.5, [0.25, 1.0, 4.0]) == [True, False, False]
     assert far(0.5, [0.75, 1.0, 4.0]) == [False, False, False]

@@ -30,7 +30,7 @@ def test_missing_values_are_none():
     assert columns(some, few) == (0,)
 
 
-def test_of_too_many_columns_those_of_the_fewest_values_are_taken_and_two_values_last():
+def test_too_many_columns_fewest_values_first():
     codes = [random.integers(0, 50 - j, N) for j in range(MOST)]
     assert columns(*codes, SWITCH, HOURS) == (*range(1, MOST), MOST + 1)
 

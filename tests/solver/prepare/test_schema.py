@@ -115,7 +115,7 @@ def test_an_unknown_name_is_refused_with_the_one_that_is_close(first):
     assert "it has warmth, humidity" in refused.value.full_detail(suggest=False)
 
 
-def test_new_names_are_columns_until_the_table_settles_and_late_names_from_then_on():
+def test_new_names_late_once_settled():
     schema = after({"a": 1}, {"a": 1, "b": 2})
     assert schema.names == ("a", "b")
     late = after({"a": 1, "b": 2, "c": 3}, schema=settled({"a": 1, "b": 2}))
@@ -177,7 +177,7 @@ def test_a_strict_table_with_a_header_never_gets_another_column():
     assert schema_after_first(Schema(), wide) is not None
 
 
-def test_text_in_a_settled_column_of_numbers_is_missing_and_learned_by_its_words():
+def test_text_in_settled_numbers_missing():
     schema = settled({"a": 1})
     assert encoded_words(schema, cells_of_rows([{"a": 2}])) is None
     later = after({"a": 2}, {"a": "oops"}, schema=schema)
@@ -268,7 +268,7 @@ def test_a_saved_run_that_no_rows_make_is_refused(run):
         schema_from_plain(plain)
 
 
-def test_a_category_that_comes_late_takes_a_slot_of_its_own_while_there_is_one():
+def test_late_category_takes_free_slot():
     schema = settled({"c": "a"})
     later = schema_after_first(schema, cells_of_rows([{"c": "z"}, {"c": "y"}, {"c": "x"}]))
     assert later is not None
@@ -356,14 +356,14 @@ def test_encoded_rows_are_prepared():
         assert np.isfinite(Z).all()
 
 
-def test_a_text_has_its_own_code_only_in_the_columns_that_gave_it_one():
+def test_text_code_only_in_its_columns():
     schema = settled({"a": "x", "b": "y"}, {"a": "z", "b": "x"})
     found = encode(schema, cells_of_rows([{"a": "y", "b": "y"}, {"a": "x", "b": "x"}, {"b": "n"}]))
     expected = [[code_of("y"), 0.0], [0.0, 1.0], [np.nan, code_of("n")]]
     np.testing.assert_array_equal(found, expected)
 
 
-def test_the_code_of_a_text_is_computed_once_however_many_columns_there_are(monkeypatch):
+def test_text_code_computed_once(monkeypatch):
     """Else a block takes as long as its columns times its texts, which are as many as its cells."""
     names = [f"c{j}" for j in range(20)]
     schema = settled(dict.fromkeys(names, "x"))

@@ -75,7 +75,7 @@ def test_at_the_optimum_no_variable_moves():
     assert len(steepest_variables(np.zeros(8), 3)) == 0
 
 
-def test_the_rest_is_kept_free_ones_first_then_zero_then_bound_and_the_latest_of_each():
+def test_kept_order_free_zero_bound():
     """Nothing violates: all are kept from the present set, in that order."""
     share = np.array([1.0, 0.0, 0.2, 0.4, 1.0, 0.0, 0.6, 0.0])
     age = np.array([1, 3, 5, 2, 2, 1, 0, 4])

@@ -77,7 +77,7 @@ def test_its_scores_count_the_samples_of_all():
     assert judged[2] == judged[0] + judged[1] > 0
 
 
-def test_a_new_class_of_one_part_is_a_class_of_the_merged_model():
+def test_merge_keeps_classes_of_each_part():
     X, _ = samples()
     each = parts()
     each[1].absorb(X[:50] + 30.0, ["new"] * 50)

@@ -36,7 +36,7 @@ def said_by(learner, X, y, length=64):
     return np.concatenate([one.prediction for parts in answers for one in parts])
 
 
-def test_a_set_is_as_good_as_before_500_samples_after_all_labels_moved():
+def test_set_recovers_500_after_relabelling():
     X, y = moved_rings(0)
     right = said_by(made(), X, y) == y
     assert right[2100:].mean() > right[1100:1600].mean() - 0.02

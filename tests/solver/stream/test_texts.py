@@ -105,7 +105,7 @@ def test_a_text_that_never_came_and_a_missing_one_are_answered(learned):
     assert np.isfinite(probability(other, rows)).all()
 
 
-def test_the_gradient_is_that_in_the_numbers_with_the_texts_as_they_are(learned):
+def test_gradient_in_numbers_texts_fixed(learned):
     row = {"x": 0.3, "shop": "shop 1", "user": "user 2"}
     step, odds = 1e-5, []
     for x in (0.3 - step, 0.3 + step):

@@ -233,7 +233,7 @@ def evict_columns(problem, values, columns):
 
 class TestEvictMembers:
     @pytest.mark.parametrize("columns", [[0], [3], [7], [0, 3, 5], [1, 2, 4, 6]])
-    def test_the_weight_goes_to_the_nearest_of_the_class_and_q_and_g_follow(self, columns):
+    def test_evicted_weight_goes_to_nearest(self, columns):
         alpha = np.array([0.05, 0.2, 0.0, 0.25, 0.1, 0.0, 0.1, 0.3])
         problem, values, A = problem_with(alpha)
         sign = problem.sign.copy()

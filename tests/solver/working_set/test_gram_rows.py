@@ -156,9 +156,7 @@ def test_many_steps_are_followed_by_a_refresh():
 @pytest.mark.sweep
 @pytest.mark.parametrize("gram_bytes_max", [FEW_BYTES, 1 << 30])
 @pytest.mark.parametrize("dtype", [np.float32, np.float64])
-def test_a_saved_set_goes_on_bit_for_bit_like_one_that_was_restored_from_its_own_state(
-    gram_bytes_max, dtype
-):
+def test_saved_set_continues_like_restored(gram_bytes_max, dtype):
     X, codes = clusters(10, 1200, n_classes=3, noise=0.3)
     how = {"gram_bytes_max": gram_bytes_max, "max_size": 400, "dtype": np.dtype(dtype)}
     live, _ = learned(X[:700], codes[:700], **how)

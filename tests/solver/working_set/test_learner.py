@@ -318,7 +318,7 @@ class TestAnswers:
         assert known[2:4, :2].all()
         np.testing.assert_array_equal(np.isnan(answer.scores), np.isnan(answer.decision))
 
-    def test_of_two_known_classes_do_not_depend_on_what_comes_later_in_the_call(self):
+    def test_two_classes_independent_of_later_rows(self):
         X, codes = clusters(seed=35, n=12)[0], np.array([0, 1] * 5 + [2, 2])
         apart, together = WorkingSet(RBF), WorkingSet(RBF)
         alone = apart.absorb(X[:10], codes[:10])

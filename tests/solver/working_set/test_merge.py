@@ -69,7 +69,7 @@ def test_the_gap_over_the_union_is_small_and_true(n_classes):
             assert row.tobytes() in held
 
 
-def test_a_bound_holds_and_what_does_not_fit_is_learned_all_the_same():
+def test_bound_holds_all_learned():
     X, codes = samples()
     sets = [taught(X[k::2], codes[k::2], max_size=256) for k in range(2)]
     merged = united(sets, [np.arange(2)] * 2, 2, max_size=256)
