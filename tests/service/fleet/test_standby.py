@@ -12,8 +12,8 @@ from tests.service.specs import read_papers_spec
 from tests.service.streams import part, two_classes
 from wolfstream.service.engine.takeover import Standby, take_over
 from wolfstream.service.errors import NotReady
+from wolfstream.service.model.counters import LearningTime
 from wolfstream.service.model.learner import Learner
-from wolfstream.service.model.learning_time import LearningTime
 from wolfstream.service.model.live import Model
 from wolfstream.service.recovery import replay
 from wolfstream.service.samples.record import to_record

@@ -20,12 +20,7 @@ from wolfstream.service.heads.set_view import certificate
 from wolfstream.service.model.learner import Learner
 from wolfstream.service.model.live import Model
 from wolfstream.service.model.saved_rows import preparing
-from wolfstream.service.samples.validation import Samples
-from wolfstream.service.spec.heads import ALGORITHMS
-from wolfstream.service.spec.model import ModelSpec
-from wolfstream.service.spec.prepare import PrepareSpec
-from wolfstream.service.storage.snapshot_format import State
-from wolfstream.service.training.plan import (
+from wolfstream.service.offline.training_plan import (
     CHECKS,
     CannotTrain,
     Data,
@@ -36,6 +31,11 @@ from wolfstream.service.training.plan import (
     spec_for,
     weights_for,
 )
+from wolfstream.service.samples.validation import Samples
+from wolfstream.service.spec.heads import ALGORITHMS
+from wolfstream.service.spec.model import ModelSpec
+from wolfstream.service.spec.prepare import PrepareSpec
+from wolfstream.service.storage.snapshot_format import State
 from wolfstream.solver.arrays import Float64Array
 from wolfstream.solver.frank_wolfe.driver import Progress as BatchProgress
 from wolfstream.solver.frank_wolfe.one_versus_one import PairSolution, solve_pairs, support_of
