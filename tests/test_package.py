@@ -104,3 +104,28 @@ def test_the_module_is_the_command():
     command = [sys.executable, "-m", "wolfstream", "--version"]
     done = subprocess.run(command, capture_output=True, text=True, check=True, timeout=60)
     assert done.stdout.startswith("wolfstream, version ")
+
+
+# What a plain installation lacks: the modules of the extras.
+EXTRAS = ("nats", "sklearn", "pandas", "polars", "pyarrow", "narwhals", "river", "scipy")
+
+
+@pytest.mark.parametrize(
+    "module",
+    [
+        "wolfstream.service.server.main_process",
+        "wolfstream.service.server.worker_server",
+        "wolfstream.service.cli.replay_connections",
+        "wolfstream.service.cli.training_display",
+        "wolfstream.service.client.sync",
+        "wolfstream.service.client.aio",
+    ],
+)
+def test_what_the_command_runs_needs_no_extra(module: str):
+    program = (
+        f"import sys; sys.modules.update(dict.fromkeys({EXTRAS!r}))\n"
+        f"import importlib; importlib.import_module({module!r})"
+    )
+    command = [sys.executable, "-c", program]
+    done = subprocess.run(command, capture_output=True, text=True, check=False, timeout=60)
+    assert done.returncode == 0, done.stderr

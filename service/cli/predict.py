@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any, TextIO, TypeVar
 import click
 
 from wolfstream.service.cli.failures import Failure, Interrupted
-from wolfstream.service.cli.options import DataSource, column_options
+from wolfstream.service.cli.options import DataSource, UserPath, column_options
 
 # numpy, numba and rich are imported when a command runs: help is quick.
 if TYPE_CHECKING:
@@ -27,7 +27,7 @@ _ROWS_AT_ONCE = 1024
 
 
 def _file(name: str) -> Callable[[Command], Command]:
-    path = click.Path(exists=True, dir_okay=False, path_type=Path)
+    path = UserPath(exists=True, dir_okay=False)
     return click.argument(name, type=path)
 
 
@@ -36,7 +36,7 @@ def _file(name: str) -> Callable[[Command], Command]:
 @_file("file")
 @click.option(
     "--output",
-    type=click.Path(dir_okay=False, path_type=Path),
+    type=UserPath(dir_okay=False),
     metavar="FILE",
     help="File to write, whole or not at all.  [default: standard output]",
 )
@@ -182,6 +182,7 @@ def _open(
 
     Raises Failure, also if the rows have another number of features.
     """
+    from wolfstream.service.cli.display import warn_of
     from wolfstream.service.cli.training_display import open_with_bar
     from wolfstream.service.files.labelled import DataFileError
     from wolfstream.service.model.columns import notices_of_names
@@ -207,8 +208,8 @@ def _open(
             f"{source.path}: the rows have {data.features} features{label}; the model needs "
             f"{features}"
         )
-    for notice in notices_of_names(loaded.model.published.rows.form, data.names or ()):
-        click.echo(f"Warning: {source.path}: {notice.message}", err=True)
+    notices = notices_of_names(loaded.model.published.rows.form, data.names or ())
+    warn_of(source.path, (notice.message for notice in notices))
     return data
 
 

@@ -21,14 +21,24 @@ from collections.abc import Iterable, Sequence
 from typing import Any, Literal, NamedTuple, get_args
 
 from wolfstream.solver.prepare.measures import (
+    converted,
     duration,
     factor_between,
     has_three_parts,
     is_bytes,
     is_composed,
+    measure_alike,
     positive,
 )
-from wolfstream.solver.prepare.numerals import Numeral, amounts, numeral, plain_number
+from wolfstream.solver.prepare.numerals import (
+    Numeral,
+    amounts,
+    numeral,
+    placed_numbers,
+    plain_number,
+    text_within,
+    without_digits,
+)
 from wolfstream.solver.prepare.times import date_of_digits, date_of_serial, epoch, moment
 from wolfstream.solver.prepare.words import words_of
 
@@ -44,6 +54,10 @@ MISSING_BESIDE = frozenset(("-", "--", "–", "—", "?", ".", "...", "unknown",
 _LONGEST_MISSING = max(map(len, MISSING | MISSING_BESIDE))
 _BOOLEAN = {"true": 1.0, "yes": 1.0, "y": 1.0, "t": 1.0, "on": 1.0}
 _BOOLEAN |= {"false": 0.0, "no": 0.0, "n": 0.0, "f": 0.0, "off": 0.0}
+# The same in German, French, Spanish, Italian, Portuguese, Dutch and Polish, and as marks.
+_BOOLEAN |= dict.fromkeys(("ja", "oui", "sí", "si", "sì", "sim", "tak", "✓", "✔", "✅"), 1.0)
+_BOOLEAN |= dict.fromkeys(("nein", "non", "não", "nao", "nee", "nie", "✗", "✘", "❌"), 0.0)
+_BOOLEAN |= {"wahr": 1.0, "vrai": 1.0, "falsch": 0.0, "faux": 0.0}
 # The least share of a column's values that its kind must read.
 NEARLY_ALL = 0.9
 # If most values are numbers, this many other texts may recur, such as "varies by device".
@@ -64,6 +78,8 @@ _LEAST_IDENTIFIERS = 100
 LEAST_CODE, _LIMIT_OF_CODES = 1e12, 2.0**53
 # What separates the items of a list in a cell.
 _ITEMS = re.compile(r"[,;|]")
+# Numbers of telephones, which have spaces and words in common.
+_TELEPHONE = re.compile(r"(?=(?:\D*\d){7})(?:[+(0]|\d{3}-\d{3}-)[\d()/. -]{6,22}")
 _UNIQUE_CODE = re.compile(r"[{(]?[\w.:-]*\d[\w.:-]*[})]?", re.ASCII)
 _LONGEST_CATEGORY = 256
 # Units of columns of durations, by what the first part of 4:05 is.
@@ -146,7 +162,8 @@ def _plain(_: ColumnReading, text: str) -> float:
 def _number(_: ColumnReading, text: str) -> float:
     """Read plain digits, and texts such as 1,234, $12.50 or 55%, which may come later."""
     plain = plain_number(text)
-    quantity = numeral(text) if plain is None else None
+    # Among plain numbers, 1/2 may be a date or a code.
+    quantity = numeral(text) if plain is None and "/" not in text else None
     return quantity.value if quantity is not None and quantity.is_amount else _or_nan(plain)
 
 
@@ -156,6 +173,9 @@ def _in_text(reading: ColumnReading, text: str) -> float:
         return plain
     if reading.unit in (_HOURS_FIRST, _MINUTES_FIRST):
         return _or_nan(duration(text, minutes_first=reading.unit == _MINUTES_FIRST))
+    digits = text_within(text, reading.unit)
+    if digits is not None:
+        return float(digits)
     quantity = numeral(text, commas=reading.commas)
     return math.nan if quantity is None else _or_nan(_in_unit(quantity, reading.unit))
 
@@ -164,8 +184,9 @@ def _in_unit(quantity: Numeral, unit: str) -> float | None:
     """Return a quantity in a column's unit; None if it measures something else."""
     if quantity.unit == "#" and quantity.factor == 1e9 and is_bytes(unit):
         return quantity.value / 1e9 * (factor_between("#b", unit) or 1.0)
-    factor = 1.0 if quantity.unit == "#" else factor_between(quantity.unit, unit)
-    return None if factor is None else factor * quantity.value
+    return (
+        quantity.value if quantity.unit == "#" else converted(quantity.value, quantity.unit, unit)
+    )
 
 
 def _boolean(_: ColumnReading, text: str) -> float:
@@ -334,7 +355,7 @@ def _as_number(texts: Sequence[str], numbers: Sequence[float]) -> ColumnReading 
     # The most frequent unit; numbers without one ("#") have it, too.
     unit = max((unit for unit in units if unit != "#"), key=units.__getitem__, default="#")
     unit = positive(unit, units)
-    alike = {each for each in units if each == "#" or factor_between(each, unit) is not None}
+    alike = {each for each in units if each == "#" or measure_alike(each, unit)}
     read = sum(units[each] for each in alike) + len(numbers)
     count = len(texts) + len(numbers)
     others = {
@@ -373,6 +394,12 @@ def _judge_texts(texts: Sequence[str], numbers: Sequence[float]) -> ColumnReadin
     if count >= _LEAST_IDENTIFIERS and different == count and _are_unique_codes(texts):
         return ColumnReading("identifier", f"all of the first {count} values are different codes")
     long = max(map(len, texts)) > _LONGEST_CATEGORY
+    if placed := _placed(texts):
+        why = f"{_share(different, count)}; numbers in them are learned by their places"
+        return ColumnReading("category", why, units=placed)
+    if units := _measured_in_several(texts):
+        why = f"numbers with several units: {', '.join(units)}"
+        return ColumnReading("category", why, units=units)
     if long or (mean_words >= _WORDS and different >= _DIFFERENT * count):
         why = f"{mean_words:.0f} words in a value, {_share(different, count)}"
         return ColumnReading(
@@ -389,6 +416,51 @@ def _judge_texts(texts: Sequence[str], numbers: Sequence[float]) -> ColumnReadin
     )
 
 
+def _placed(texts: Sequence[str]) -> tuple[str, ...]:
+    """Return the places of numbers in texts that have as many, and the same around them: 118/83.
+
+    Places that have one number are left out.
+    """
+    found = [numbers for text in texts if (numbers := placed_numbers(text))]
+    if len(texts) < _FIRST_TEXTS or len(found) < NEARLY_ALL * len(texts):
+        return ()
+    ((n_places, as_many),) = Counter(map(len, found)).most_common(1)
+    ((_, alike),) = Counter(map(without_digits, texts)).most_common(1)
+    if min(as_many, alike) < NEARLY_ALL * len(texts):
+        return ()
+    different = {
+        place: len({numbers.get(place) for numbers in found})
+        for place in (f"#{k}" for k in range(1, n_places + 1))
+    }
+    places = tuple(place for place in different if different[place] > 1)
+    # Several units say more than places.
+    n_units = sum(map(bool, _frequent_units(texts)))
+    return places if n_units < 2 and max(different.values()) >= _LEAST_NUMBERS else ()
+
+
+def _measured_in_several(texts: Sequence[str]) -> tuple[str, ...]:
+    """Return the units of texts that are numbers with units which measure different things.
+
+    Of mmol/L and mg/dL, as laboratories write, the substance decides what one is in the other.
+    """
+    if len(texts) < _FIRST_TEXTS:
+        return ()
+    values: dict[str, list[float]] = {}  # of each unit
+    for text in texts:
+        quantity, numbers = numeral(text), amounts(text)
+        # Another word beside the unit says more than what is measured, as in "1 shared bath".
+        if quantity is not None and len(numbers) == 1 and " " not in quantity.unit.strip("# "):
+            ((unit, number),) = numbers.items()
+            values.setdefault(unit, []).append(number)
+    having = sorted(
+        (unit for unit in values if len(set(values[unit])) >= _LEAST_NUMBERS),
+        key=lambda unit: (-len(values[unit]), unit),
+    )[:_MOST_UNITS]
+    if len(having) < 2 or sum(len(values[unit]) for unit in having) < NEARLY_ALL * len(texts):
+        return ()
+    return tuple(having)
+
+
 def _are_lists(different: set[str]) -> bool:
     """Return whether values are lists of a few items, as answers are that choose several."""
     lists = [
@@ -402,6 +474,8 @@ def _are_lists(different: set[str]) -> bool:
 
 def _are_unique_codes(texts: Sequence[str]) -> bool:
     """Return whether texts are single codes without words in common, as UUIDs are."""
+    if all(map(_TELEPHONE.fullmatch, texts)):
+        return True
     return all(map(_UNIQUE_CODE.fullmatch, texts)) and not _share_words(set(texts))
 
 

@@ -24,7 +24,12 @@ from wolfstream.solver.prepare.judging import (
     given_kind,
     judge,
 )
-from wolfstream.solver.prepare.numerals import amounts, numeral, plain_number
+from wolfstream.solver.prepare.numerals import (
+    amounts,
+    numeral,
+    placed_numbers,
+    plain_number,
+)
 from wolfstream.solver.prepare.words import (
     MOST_CODES,
     codes_of_number,
@@ -73,6 +78,15 @@ def read(columns: Sequence[ReadColumn], cells: Cells, places: Sequence[int | Non
     for j in changing if not np.isnan(numbers[:, changing]).all() else ():
         is_number = ~np.isnan(numbers[:, j])
         numbers[is_number, j] = [_number(readings[j], x) for x in numbers[is_number, j].tolist()]
+    if len(text) == 1:
+        for j, index in enumerate(text[0].tolist()):
+            if index != NO_TEXT:
+                reading = readings.get(j)
+                value, stays = _value(reading, cells.texts[index]) if reading else (nan, True)
+                numbers[0, j] = value
+                if not stays:
+                    text[0, j] = NO_TEXT
+        return cells._replace(numbers=numbers, text=text)
     of_column, of_row = np.nonzero(text.T != NO_TEXT)
     given = zip(of_column.tolist(), text[of_row, of_column].tolist(), strict=True)
     values, kept = list[float](), list[int]()
@@ -126,9 +140,14 @@ def within_texts(reading: ColumnReading, cells: Cells, j: int | None) -> Float64
 
 def _within_text(reading: ColumnReading, text: str) -> list[float]:
     present = set(words_of(text)) if reading.words else ()
-    numbers = amounts(text) if reading.units else {}
+    numbers = _numbers_in(text) if reading.units else {}
     words = [float(word in present) for word in reading.words]
     return words + [numbers.get(unit, nan) for unit in reading.units]
+
+
+def _numbers_in(text: str) -> dict[str, float]:
+    """Return the numbers within a text, by their units and by their places."""
+    return {**amounts(text), **placed_numbers(text)}
 
 
 def words(

@@ -8,7 +8,7 @@ column for is learned by its words: a text in a column of numbers, a sentence am
 name that comes later; a number among categories is learned by ranges.
 """
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Collection, Iterable, Sequence
 from functools import cached_property, lru_cache
 from itertools import accumulate, combinations
 from typing import Any, Literal, NamedTuple
@@ -312,8 +312,10 @@ class Schema(NamedTuple):
         """Whether words of rows are learned."""
         return self.spilled or bool(self.late) or self.columns.wordy
 
-    def unknown(self, names: Iterable[str]) -> list[str]:
+    def unknown(self, names: Collection[str]) -> list[str]:
         """Return the names that neither a column has nor came late."""
+        if self.columns.name_set.issuperset(names):
+            return []
         new = [name for name in names if name not in self.columns.name_set]
         late = frozenset(self.late) if new else ()
         return [name for name in new if name not in late]

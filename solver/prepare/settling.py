@@ -371,10 +371,20 @@ def _may_change(cells: Cells, places: list[int]) -> bool:
     """Return False if all values in these columns of the cells are clearly categories."""
     if not places:
         return False
+    if len(cells.numbers) == 1:
+        row, row_texts = cells.numbers[0].tolist(), cells.text[0].tolist()
+        return any(row[j] == row[j] for j in places) or any(
+            _may_be_none(cells.texts[row_texts[j]]) for j in places if row_texts[j] != NO_TEXT
+        )
     if not np.isnan(cells.numbers[:, places]).all():
         return True
     texts = (cells.texts[index] for index in texts_in(cells, places))
-    return any(may_be_sentence(text) or text[:1] in _NUMBER_BEGINNINGS for text in texts)
+    return any(map(_may_be_none, texts))
+
+
+def _may_be_none(text: str) -> bool:
+    """Return False for a text that clearly is a category."""
+    return may_be_sentence(text) or text[:1] in _NUMBER_BEGINNINGS
 
 
 def _with_late(schema: Schema, cells: Cells) -> Schema:

@@ -18,10 +18,11 @@ from wolfstream.service.errors import (
     pointer_to,
     refuse_all,
 )
+from wolfstream.service.files.left_out import LeftOut
+from wolfstream.service.files.nested_values import flat_rows, is_nested, shared_paths
 from wolfstream.service.files.roles import NO_ROLES, Roles, find_roles
 from wolfstream.service.files.text import DataFileError
 from wolfstream.service.files.values import features_of
-from wolfstream.solver.prepare.nested_values import flat_rows, is_nested, shared_paths
 
 MAX_WARNINGS = 16
 # The fields that the roles of columns fill, in the order of `Roles`.
@@ -40,33 +41,9 @@ class RequestWarning(NamedTuple):
     message: str
 
 
-def unnamed_column_warning(number: int) -> RequestWarning:
-    """Return the warning about a column without a name.
-
-    Args:
-        number: number of the column, from 1.
-    """
-    return RequestWarning(
-        "column-left-out",
-        None,
-        f"column {number} has no name, as an index that a data frame wrote, and is left out; give "
-        "it a name to have it learned",
-    )
-
-
-def title_warning(titles: int) -> RequestWarning:
-    """Return the warning about titles above a header.
-
-    Args:
-        titles: the number of their lines.
-    """
-    lines = "line 1 is" if titles == 1 else f"lines 1 to {titles} are"
-    return RequestWarning(
-        "lines-left-out",
-        None,
-        f"{lines} left out as titles: line {titles + 1} is the header, by its words and the rows "
-        "below it",
-    )
+def left_out_warnings(parts: Sequence[LeftOut]) -> tuple[RequestWarning, ...]:
+    """Return warnings about the parts of a table that are left out."""
+    return tuple(RequestWarning(part.slug, None, part.message) for part in parts)
 
 
 class Origin(NamedTuple):
