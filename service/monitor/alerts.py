@@ -65,6 +65,10 @@ def model_alerts(model: Model) -> list[Alert]:
     ]
 
 
+# The longest time for which an alert is postponed, in seconds.
+LONGEST_PAUSE = 600.0
+
+
 class Alerts:
     """The alerts of all models, in a file."""
 
@@ -87,10 +91,13 @@ class Alerts:
     def due(self) -> Alert | None:
         """Return the alert that has been due longest; None if none is due."""
         query = (
-            "SELECT model, head, sequence, content, tries FROM alerts WHERE waiting AND due <= ? "
-            "ORDER BY due LIMIT 1"
+            "SELECT model, head, sequence, content, tries FROM alerts "
+            "WHERE waiting AND NOT (due > ? AND due <= ?) ORDER BY due LIMIT 1"
         )
-        row = self._file.use(lambda db: db.execute(query, (time.time(),)).fetchone(), None)
+        # One that is due later than any pause lasts was postponed before the clock was put back.
+        now = time.time()
+        pauses = now, now + LONGEST_PAUSE
+        row = self._file.use(lambda db: db.execute(query, pauses).fetchone(), None)
         if row is None:
             return None
         model, head, sequence, content, tries = row
@@ -101,7 +108,7 @@ class Alerts:
         self._update(alert, "waiting = 0")
 
     def postpone(self, alert: Alert, seconds: float) -> None:
-        """Have an alert posted again after some seconds."""
+        """Have an alert posted again after some seconds, at most LONGEST_PAUSE."""
         self._update(alert, "tries = tries + 1, due = ?", time.time() + seconds)
 
     def forget(self, live: Collection[int]) -> None:

@@ -22,13 +22,13 @@ from urllib.parse import urlsplit
 import httpx
 
 from wolfstream.service.errors import StartupError
-from wolfstream.service.monitor.alerts import Alert, Alerts
+from wolfstream.service.monitor.alerts import LONGEST_PAUSE, Alert, Alerts
 
 logger = logging.getLogger(__name__)
 
 _SECONDS = 10.0
 _MAX_ADDRESSES = 4  # of a name that are tried
-_FIRST_PAUSE, _LONGEST_PAUSE = 1.0, 600.0
+_FIRST_PAUSE = 1.0
 _MAX_TRIES = 150  # about a day, with these pauses
 # Time between two checks whether an alert is due.
 _LOOK_SECONDS = 1.0
@@ -178,7 +178,7 @@ def _postpone(alerts: Alerts, alert: Alert, error: NotDelivered) -> None:
         logger.error("alert not posted, given up: model=%s sequence=%d error=%s", *fields)
         alerts.finish(alert)
         return
-    pause = min(_FIRST_PAUSE * 2.0 ** min(alert.tries, 20), _LONGEST_PAUSE)
+    pause = min(_FIRST_PAUSE * 2.0 ** min(alert.tries, 20), LONGEST_PAUSE)
     logger.warning(
         "alert not posted, trying again: model=%s sequence=%d error=%s seconds=%.0f",
         *(*fields, pause),

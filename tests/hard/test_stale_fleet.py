@@ -1,9 +1,13 @@
 """No prediction of a fleet is older than its bound, and no call waits without end."""
 
+import itertools
 import signal
+import threading
 import time
 from collections.abc import Callable, Iterator
-from contextlib import ExitStack, closing
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import ExitStack, closing, suppress
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -87,18 +91,20 @@ class Fleet:
         """Return the number of the replica that leads the model, once that stays the same."""
         leader, since = -1, time.monotonic()
         while time.monotonic() < since + _SETTLED_SECONDS:
-            now = wait_for(lambda: self._having("leads"))[0]
+            now = wait_for(lambda: self.having("leads"))[0]
             if now != leader:
                 leader, since = now, time.monotonic()
             time.sleep(0.1)
         return leader
 
     def standing_by(self) -> int:
-        return wait_for(lambda: self._having("follows"))[0]
+        return wait_for(lambda: self.having("follows"))[0]
 
-    def _having(self, what: str) -> list[int]:
+    def having(self, what: str) -> list[int]:
+        """Return the numbers of the replicas that lead the model, or stand by for it."""
         urls = [one.settings["advertise"] for one in self.replicas]
-        return [urls.index(one["url"]) for one in self.told(0)["replicas"] if "m" in one[what]]
+        rows = self.told(0)["replicas"]
+        return [urls.index(one["url"]) for one in rows if "m" in one[what]]
 
     def follow_everywhere(self, sequence: int) -> None:
         """Return once all replicas predict with a state."""
@@ -189,6 +195,60 @@ def test_stopped_leader_answers_nothing_old(fleet: Callable[[int, int], Fleet]):
         if answered.is_success:
             assert answered.json()["sequence"] >= answer.json()["sequence"]
     wait_for(lambda: of.predict(leader).is_success)
+
+
+def test_sequences_over_a_connection_never_go_back(
+    fleet: Callable[[int, int], Fleet], report: Report
+):
+    """Each replica predicts over one connection, while leaders are killed, stopped and replaced."""
+    of = fleet(3, 1)
+    of.start()
+    of.follow_everywhere(of.learn(3))
+    done, seen = threading.Event(), dict[str, list[int]]()
+
+    def predict(number: int) -> None:
+        """Until the replica ends; then over another connection."""
+        while not done.is_set():
+            sequences = seen.setdefault(f"{number}: {time.monotonic()}", [])
+            url = of.replicas[number].url
+            with suppress(httpx.TransportError), httpx.Client(base_url=url, timeout=60) as client:
+                while not done.is_set():
+                    answer = client.post("/v1/models/m/predict", json={"x": BODY["x"]})
+                    if answer.is_success:
+                        sequences.append(answer.json()["sequence"])
+                    time.sleep(0.01)
+            time.sleep(0.2)
+
+    def learn() -> None:
+        for k in itertools.count():
+            if done.is_set():
+                return
+            with suppress(httpx.TransportError):
+                of.ask(k % 3, "POST", "/samples", json=BODY)
+
+    jobs = [learn, *(partial(predict, number) for number in range(3))]
+    with ThreadPoolExecutor(len(jobs)) as running:
+        futures = [running.submit(job) for job in jobs]
+        try:
+            for change in (signal.SIGTERM, signal.SIGKILL, signal.SIGSTOP, signal.SIGKILL):
+                replica = of.replicas[wait_for(lambda: of.having("leads"))[0]]
+                assert replica.process is not None
+                replica.process.send_signal(change)
+                time.sleep(LAG_SECONDS + 4.0)
+                if change == signal.SIGSTOP:
+                    replica.process.send_signal(signal.SIGCONT)
+                else:
+                    replica.kill()
+                    replica.start()
+                time.sleep(4.0)
+        finally:
+            done.set()
+        for future in futures:
+            future.result()
+    report(connections=len(seen), predictions=sum(map(len, seen.values())))
+    for connection, sequences in seen.items():
+        back = [(a, b) for a, b in itertools.pairwise(sequences) if b < a]
+        assert not back, (connection, back)
 
 
 def test_replica_whose_http_is_mute_keeps_nobody_waiting(

@@ -10,6 +10,7 @@ from types import SimpleNamespace
 from typing import Any
 
 import httpx
+import pytest
 
 from tests.service.monitor.conftest import SideFiles
 from tests.service.monitor.test_webhook import receiving
@@ -18,7 +19,7 @@ from tests.service.specs import PAPERS
 from tests.service.streams import two_classes
 from tests.service.web.test_events import events_of, looks_often
 from wolfstream.service.model.live import Model
-from wolfstream.service.monitor.alerts import Alerts, model_alerts
+from wolfstream.service.monitor.alerts import LONGEST_PAUSE, Alert, Alerts, model_alerts
 from wolfstream.service.spec.model import ModelSpec
 from wolfstream.service.storage.data_directory import side_path
 from wolfstream.solver.calibration.changes import Change
@@ -142,6 +143,25 @@ def test_changes_from_before_a_rollback_are_reported_once(tmp_path: Path, side_f
     assert reported(*range(1, 26)) == []
     assert reported(*range(1, 26), 82) == [82]
     assert reported(*range(1, 26), 82, 84) == [84]
+
+
+def test_an_alert_does_not_wait_for_a_clock_that_was_put_back(
+    tmp_path: Path, side_file: SideFiles, monkeypatch: pytest.MonkeyPatch
+):
+    alerts, alert = Alerts(side_file(tmp_path), posted=True), Alert(1, "adaptive", 7, {}, 0)
+    present = 2e9
+    monkeypatch.setattr(time, "time", lambda: present)
+    assert alerts.record([alert])
+    present += 1
+    assert alerts.due() is not None
+    alerts.postpone(alert, LONGEST_PAUSE)
+    present += LONGEST_PAUSE - 1
+    assert alerts.due() is None
+    present += 2
+    assert alerts.due() is not None
+    alerts.postpone(alert, 1.0)
+    present -= 86_400.0
+    assert alerts.due() is not None
 
 
 def test_a_webhook_needs_a_secret(tmp_path: Path):
