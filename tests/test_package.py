@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from wolfstream.service.console.files import read_files
+from wolfstream.service.web.routes.pages import read_files
 
 ROOT = Path(__file__).parents[1]
 
@@ -62,7 +62,7 @@ def test_all_modules_are_in_the_wheel(wheel: Path):
 
 
 def test_the_console_is_in_the_wheel_with_its_plots(wheel: Path):
-    console = {f"wolfstream/service/console/static/{file}" for file in read_files()}
+    console = {f"wolfstream/service/console/{file}" for file in read_files()}
     assert console <= names(wheel)
 
 

@@ -18,8 +18,8 @@ from wolfstream.service.cli.options import DataSource, UserPath, column_options
 if TYPE_CHECKING:
     from wolfstream.service.files.labelled import LabelledFile
     from wolfstream.service.heads.protocol import Predictions
+    from wolfstream.service.offline.evaluation import Evaluation, RegressionEvaluation
     from wolfstream.service.recovery.model_files import LoadedModel
-    from wolfstream.service.training.evaluation import Evaluation, RegressionEvaluation
     from wolfstream.solver.arrays import Float64Array
 
 Command = TypeVar("Command", bound=Callable[..., Any])
@@ -112,8 +112,8 @@ def evaluate(model: Path, source: DataSource) -> None:
         raise Interrupted("interrupted") from None
     from wolfstream.service.cli.display import print_tables
     from wolfstream.service.cli.evaluation_display import balance, tables
+    from wolfstream.service.offline.evaluation import Evaluation
     from wolfstream.service.recovery.model_files import describe
-    from wolfstream.service.training.evaluation import Evaluation
 
     click.echo(f"{model}: {describe(loaded)}")
     click.echo(
@@ -148,7 +148,7 @@ def load(path: Path) -> "LoadedModel":
 def evaluate_file(loaded: "LoadedModel", source: DataSource) -> "Evaluation | RegressionEvaluation":
     """Return the scores of the predictions for a labelled file. Raises Failure."""
     from wolfstream.service.cli.display import Bar
-    from wolfstream.service.training.evaluation import Evaluation, RegressionEvaluation
+    from wolfstream.service.offline.evaluation import Evaluation, RegressionEvaluation
 
     data = _open(loaded, source, True)
     classes = loaded.model.published.heads[loaded.model.spec.serve].classes

@@ -20,7 +20,7 @@ from wolfstream.service.client.batches import Batch
 from wolfstream.service.client.errors import ClientError, Refused, Unreachable
 from wolfstream.service.errors import visible
 from wolfstream.service.files.labelled import Label
-from wolfstream.service.training.evaluation import Evaluation
+from wolfstream.service.offline.evaluation import Evaluation
 from wolfstream.solver.labels import key_of
 
 MOST_WARNINGS = 16

@@ -14,7 +14,7 @@ from wolfstream.service.spec.heads import ALGORITHMS, HEAD_OPTIONS, TOLERANCE, a
 
 # numpy, numba and rich are imported when the command runs: help is quick.
 if TYPE_CHECKING:
-    from wolfstream.service.training.plan import Plan
+    from wolfstream.service.offline.training_plan import Plan
 
 
 @click.command()
@@ -76,8 +76,8 @@ def train(
     from wolfstream.service.cli.training_display import read_with_bar, summary, train_with_bar
     from wolfstream.service.errors import Invalid
     from wolfstream.service.files.labelled import DataFileError
+    from wolfstream.service.offline.training_plan import CannotTrain
     from wolfstream.service.storage.snapshot_format import write_state
-    from wolfstream.service.training.plan import CannotTrain
 
     try:
         try:
@@ -122,7 +122,7 @@ def _takes_texts(options: dict[str, Any]) -> bool:
 
 
 def _plan(options: dict[str, Any]) -> "Plan":
-    from wolfstream.service.training.plan import Plan
+    from wolfstream.service.offline.training_plan import Plan
     from wolfstream.solver.frank_wolfe.solve_dual import Settings
 
     kernel: dict[str, Any] = {"type": options["kernel"]}

@@ -9,14 +9,14 @@ from rich.filesize import decimal
 
 from wolfstream.service.cli.display import Bar, gentle_interrupt, warn_of
 from wolfstream.service.cli.options import DataSource
-from wolfstream.service.compilation.process import Threads
 from wolfstream.service.files.labelled import LabelledFile, open_data
 from wolfstream.service.heads import fit
 from wolfstream.service.heads.kinds import KINDS
+from wolfstream.service.offline.training import StreamProgress, train
+from wolfstream.service.offline.training_plan import Data, Plan
+from wolfstream.service.process_settings import Threads
 from wolfstream.service.spec.heads import ALGORITHMS, TaskName
 from wolfstream.service.storage.snapshot_format import State
-from wolfstream.service.training.plan import Data, Plan
-from wolfstream.service.training.train import StreamProgress, train
 from wolfstream.solver.frank_wolfe.driver import Progress
 from wolfstream.solver.rows.matrix import Matrix, concatenate_rows
 

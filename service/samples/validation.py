@@ -17,7 +17,6 @@ from wolfstream.service.errors import (
     refuse,
     refuse_all,
 )
-from wolfstream.service.files.nested_values import flat_rows
 from wolfstream.service.samples.ids import RowId, read_ids
 from wolfstream.service.samples.raw_arrays import has_fields_of_raw, read_raw, read_weight
 from wolfstream.service.samples.tasks import TASKS, Targets
@@ -46,6 +45,7 @@ from wolfstream.solver.prepare.named_rows import (
     table_of,
     without_zeros,
 )
+from wolfstream.solver.prepare.nested_values import flat_rows
 from wolfstream.solver.rows.sample_weights import Weights, weights_of
 
 _Number = Annotated[float, Field(strict=True, allow_inf_nan=False)]
@@ -139,7 +139,7 @@ def _read_named_rows(x: list[Any], pointers: Iterable[str], prepared: bool) -> N
     pointers: to each row in the body.
     """
     problem = value_problem if prepared else number_problem
-    are_objects = all(type(row) is dict for row in x)
+    sent, are_objects = x, all(type(row) is dict for row in x)
     named = are_objects and _are_named_values(x, prepared)
     if are_objects and prepared and not named:
         x = list(flat_rows(x))
@@ -155,7 +155,7 @@ def _read_named_rows(x: list[Any], pointers: Iterable[str], prepared: bool) -> N
             if np.isfinite(rows.value).all():
                 return without_zeros(rows)
     wrong = (
-        wrong_named(row, i, at, problem)
+        wrong_named(row, i, at, problem, sent[i])
         for i, (row, at) in enumerate(zip(x, pointers, strict=True))
     )
     what = "values" if prepared else "finite numbers"

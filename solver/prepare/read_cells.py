@@ -18,8 +18,8 @@ from wolfstream.solver.prepare.judging import (
     EMPTY,
     LEAST_CODE,
     NUMBER,
+    ColumnReading,
     Kind,
-    Reading,
     Value,
     given_kind,
     judge,
@@ -54,7 +54,7 @@ class ReadColumn(Protocol):
         """Its name."""
 
     @property
-    def reading(self) -> Reading:
+    def reading(self) -> ColumnReading:
         """How its values are read."""
 
 
@@ -103,11 +103,11 @@ def read(columns: Sequence[ReadColumn], cells: Cells, places: Sequence[int | Non
     return cells._replace(numbers=numbers, text=text)
 
 
-def _number(reading: Reading, x: float) -> float:
+def _number(reading: ColumnReading, x: float) -> float:
     return log1p(len(text_of(x))) if reading.kind == "text" else reading.number_of(x)
 
 
-def _value(reading: Reading, text: str) -> tuple[float, bool]:
+def _value(reading: ColumnReading, text: str) -> tuple[float, bool]:
     """Return a text's number, NaN without one, and whether it stays a text."""
     if reading.is_missing(text) or reading.kind == "identifier":
         return nan, False
@@ -117,7 +117,7 @@ def _value(reading: Reading, text: str) -> tuple[float, bool]:
     return number, isnan(number)
 
 
-def within_texts(reading: Reading, cells: Cells, j: int | None) -> Float64Array:
+def within_texts(reading: ColumnReading, cells: Cells, j: int | None) -> Float64Array:
     """Return the columns (n, words + units) that are computed from parts of texts.
 
     They are whether the text has each word, 1 or 0, and the number before each unit, NaN if there
@@ -138,7 +138,7 @@ def within_texts(reading: Reading, cells: Cells, j: int | None) -> Float64Array:
     return np.array([columns[index] for index in indices]).reshape(-1, width)
 
 
-def _within_text(reading: Reading, text: str) -> list[float]:
+def _within_text(reading: ColumnReading, text: str) -> list[float]:
     present = set(words_of(text)) if reading.words else ()
     numbers = _numbers_in(text) if reading.units else {}
     words = [float(word in present) for word in reading.words]
@@ -192,7 +192,7 @@ def readings(
     rows: Sequence[Cells],
     fixed: Mapping[str, Kind],
     like_times: Collection[str],
-) -> list[Reading]:
+) -> list[ColumnReading]:
     """Return how to read columns, judged by their values.
 
     names: of the columns; rows without names have them in this order.
@@ -216,7 +216,7 @@ def readings(
         for j, name in enumerate(names if cells.names is None else cells.names):
             if name in values:
                 values[name] += values_in(cells, j)
-    judged = list[Reading]()
+    judged = list[ColumnReading]()
     for name in names:
         if name in fixed:
             judged.append(given_kind(fixed[name], values[name]))

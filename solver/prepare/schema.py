@@ -21,8 +21,8 @@ from wolfstream.solver.prepare.columns import MOST_SLOTS, Layout, own_codes
 from wolfstream.solver.prepare.judging import (
     EMPTY,
     NUMBER,
+    ColumnReading,
     Kind,
-    Reading,
     like_a_time,
     reading_from_plain,
 )
@@ -90,7 +90,7 @@ class Column(NamedTuple):
     number: bool = False  # whether it has had numbers
     texts: tuple[str, ...] = ()  # texts with a code of their own: code -> text
     slots: int = 0  # of its texts; 0 without texts
-    reading: Reading = NUMBER  # how its values are read
+    reading: ColumnReading = NUMBER  # how its values are read
     run: int = 0  # of categories, number of last consecutive values that are none, up to RUN
 
     @property

@@ -19,7 +19,7 @@ from numpy.typing import NDArray
 
 from wolfstream.solver.prepare.cells import NO_TEXT, Cells, texts_in
 from wolfstream.solver.prepare.columns import MOST_SLOTS, own_codes
-from wolfstream.solver.prepare.judging import Reading, first_order, like_a_time
+from wolfstream.solver.prepare.judging import ColumnReading, first_order, like_a_time
 from wolfstream.solver.prepare.read_cells import read, readings
 from wolfstream.solver.prepare.schema import (
     MOST_LATE,
@@ -139,12 +139,12 @@ def _judged_again(schema: Schema, head: FirstRows) -> Columns | None:
     return columns
 
 
-def _is_read_alike(reading: Reading, other: Reading) -> bool:
+def _is_read_alike(reading: ColumnReading, other: ColumnReading) -> bool:
     """Return whether two readings read all values in the same way."""
     return reading is other or reading.how == other.how
 
 
-def _few_within(judged: list[Reading]) -> list[Reading]:
+def _few_within(judged: list[ColumnReading]) -> list[ColumnReading]:
     """Return readings with at most MOST_WITHIN_IN_ALL words and units, each with its share."""
     having = [reading for reading in judged if reading.words or reading.units]
     share = MOST_WITHIN_IN_ALL // max(len(having), 1)

@@ -13,10 +13,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from wolfstream.solver.prepare.cells import cells_of_rows
-from wolfstream.solver.prepare.judging import Reading, given_kind, judge, reading_from_plain
+from wolfstream.solver.prepare.judging import ColumnReading, given_kind, judge, reading_from_plain
 from wolfstream.solver.prepare.numerals import amounts, numeral, plain_number, text_within
 from wolfstream.solver.prepare.read_cells import read, readings, within_texts
-from wolfstream.solver.prepare.row_form import Preparing, RowForm
+from wolfstream.solver.prepare.row_form import PreparationParameters, RowForm
 from wolfstream.solver.prepare.schema import SETTLING
 from wolfstream.solver.prepare.settling import MOST_WITHIN_IN_ALL
 from wolfstream.solver.prepare.times import moment
@@ -35,7 +35,7 @@ class ReadAs(NamedTuple):
     """A column and how it is read."""
 
     name: str
-    reading: Reading
+    reading: ColumnReading
 
 
 @pytest.mark.parametrize(
@@ -342,7 +342,9 @@ def test_other_texts_that_come_after_plain_numbers_are_not(text: str):
 def test_words_and_units_of_many_columns_are_few_columns_together():
     names = [f"note {j}" for j in range(40)]
     texts = [f"{i}kg of {'salt' if i % 3 else 'sand'} for house {i % 5} ab{i}" for i in range(64)]
-    form = RowForm(Preparing()).after(cells_of_rows([dict.fromkeys(names, t) for t in texts]))
+    form = RowForm(PreparationParameters()).after(
+        cells_of_rows([dict.fromkeys(names, t) for t in texts])
+    )
     assert form.schema is not None
     readings = [column.reading for column in form.schema.columns]
     assert 40 <= sum(len(reading.words) for reading in readings) <= MOST_WITHIN_IN_ALL
@@ -384,7 +386,7 @@ def test_a_reading_is_the_same_after_it_was_saved():
     for reading in readings:
         parts = list(reading.words), list(reading.units)
         assert reading_from_plain([*reading[:-3], *parts, reading.ordered]) == reading
-    for wrong in (["mood", *Reading()[1:]], ["number", "", "", 1, *Reading()[4:]]):
+    for wrong in (["mood", *ColumnReading()[1:]], ["number", "", "", 1, *ColumnReading()[4:]]):
         with pytest.raises(ValueError, match="saved columns"):
             reading_from_plain(wrong)
 
@@ -404,8 +406,8 @@ def test_blocks_of_any_length_find_the_same_columns(
     rows: list[dict[str, object]], step: int, n: int
 ):
     rows = [{**row, "text": "some words of a text"} for row in rows * (1 + n // len(rows))]
-    whole = RowForm(Preparing()).after(cells_of_rows(rows))
-    form = RowForm(Preparing())
+    whole = RowForm(PreparationParameters()).after(cells_of_rows(rows))
+    form = RowForm(PreparationParameters())
     for start in range(0, len(rows), step):
         form = form.after(cells_of_rows(rows[start : start + step]))
     assert form == whole
@@ -416,7 +418,7 @@ def test_blocks_of_any_length_find_the_same_columns(
 
 
 def test_a_number_among_texts_counts_by_its_length_as_they_do():
-    column = [ReadAs("note", Reading("text"))]
+    column = [ReadAs("note", ColumnReading("text"))]
     cells = read(
         column, cells_of_rows([{"note": "seven"}, {"note": 7.0}, {"note": "7.25 is it"}]), [0]
     )
