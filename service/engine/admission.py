@@ -316,12 +316,12 @@ def _runs(
     """Yield consecutive requests that can be checked together."""
     run, samples, kind = list[LearnRequest | LabelRequest](), 0, None
     for request in requests:
-        previous, kind = kind, _kind_of_check(request)
-        if run and (kind is None or kind != previous or samples + request.size > _TOGETHER):
+        previous, kind, added = kind, _kind_of_check(request), request.size
+        if run and (kind is None or kind != previous or samples + added > _TOGETHER):
             yield run
             run, samples = [], 0
         run.append(request)
-        samples += request.size
+        samples += added
     yield run
 
 

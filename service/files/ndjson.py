@@ -19,9 +19,9 @@ import numpy as np
 
 from wolfstream.service.files.arrow import Columns
 from wolfstream.service.files.charset import TextFile
+from wolfstream.service.files.nested_values import flat_rows, what_stays
 from wolfstream.service.files.roles import NO_ROLES, Roles
 from wolfstream.service.files.text import DataFileError, RowLines, Watch
-from wolfstream.solver.prepare.nested_values import flat_rows, what_stays
 
 NDJSON_SUFFIXES = {".ndjson", ".jsonl"}
 # Bound on the values of all rows, including missing ones.

@@ -9,8 +9,8 @@ from uuid import UUID
 
 import numpy as np
 
+from wolfstream.service.files.nested_values import flat_rows, is_nested
 from wolfstream.service.files.text import cell_value
-from wolfstream.solver.prepare.nested_values import flat_rows, is_nested
 
 # Names of pandas' types of missing values.
 _MISSING_TYPES = {"NAType", "NaTType"}

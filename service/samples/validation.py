@@ -17,6 +17,7 @@ from wolfstream.service.errors import (
     refuse,
     refuse_all,
 )
+from wolfstream.service.files.nested_values import flat_rows
 from wolfstream.service.samples.ids import RowId, read_ids
 from wolfstream.service.samples.raw_arrays import has_fields_of_raw, read_raw, read_weight
 from wolfstream.service.samples.tasks import TASKS, Targets
@@ -45,7 +46,6 @@ from wolfstream.solver.prepare.named_rows import (
     table_of,
     without_zeros,
 )
-from wolfstream.solver.prepare.nested_values import flat_rows
 from wolfstream.solver.rows.sample_weights import Weights, weights_of
 
 _Number = Annotated[float, Field(strict=True, allow_inf_nan=False)]

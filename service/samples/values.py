@@ -5,7 +5,7 @@ from collections.abc import Callable, Iterator
 from typing import Any
 
 from wolfstream.service.errors import SampleError, pointer_to, refuse
-from wolfstream.solver.prepare.nested_values import path_in, what_stays
+from wolfstream.service.files.nested_values import path_in, what_stays
 
 LONGEST_NAME = 256
 NUMERIC = {int, float}

@@ -47,7 +47,7 @@ class WorkingSet:
         P1's. Two follow for a sample in the set, more only while the set's duality gap exceeds
         q / 2, as it does for long where labels are noisy (`sfw.walk`).
     max_size: the bound on the number of stored samples, None for no bound. After each
-        max_size // 32 samples, a set within that distance of its bound evicts samples
+        `eviction_period` samples, a set within that distance of its bound evicts samples
         (`working_set.eviction`), so that the bound holds for blocks of any length.
     dtype: the type of kernel values; None for that of `precision_for` the ridge.
     class_weight: weights > 0 by class number (`class_pairs.Ridges`).

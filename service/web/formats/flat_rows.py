@@ -19,10 +19,10 @@ from wolfstream.service.errors import (
     refuse_all,
 )
 from wolfstream.service.files.left_out import LeftOut
+from wolfstream.service.files.nested_values import flat_rows, is_nested, shared_paths
 from wolfstream.service.files.roles import NO_ROLES, Roles, find_roles
 from wolfstream.service.files.text import DataFileError
 from wolfstream.service.files.values import features_of
-from wolfstream.solver.prepare.nested_values import flat_rows, is_nested, shared_paths
 
 MAX_WARNINGS = 16
 # The fields that the roles of columns fill, in the order of `Roles`.

@@ -5,7 +5,7 @@ from typing import Any
 
 import pytest
 
-from wolfstream.solver.prepare.nested_values import (
+from wolfstream.service.files.nested_values import (
     DEEPEST,
     MOST_VALUES,
     flat_rows,
