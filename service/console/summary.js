@@ -4,6 +4,8 @@ import { Problem, call, modelPath } from "./api.js";
 import { byId, element, fill, headRow, number, row } from "./dom.js";
 import { percent, shown } from "./numbers.js";
 
+// The most predictions that recent scores are of.
+const RECENT = 1000;
 const LABELS_NAMED = 8;
 const REASONS = 5;
 const REASONS_PAUSE_MS = 10_000;
@@ -111,12 +113,13 @@ function rarest(scores) {
 
 /** @param {any} stats */
 function ofNumbers(stats) {
-  const { recent_mae: error, recent_running_mean_mae: mean } = stats.prequential ?? {};
+  const { samples, recent_mae: error, recent_running_mean_mae: mean } = stats.prequential ?? {};
   const told = ["It predicts a number."];
   if (typeof error !== "number") return told;
   const less = mean > 0 ? ` That is ${percent(Math.abs(1 - error / mean))} ${error <= mean ? "less" : "more"}.` : "";
   told.push(
-    `Its last 1,000 predictions, each made before the number was known, were off by ${shown(error)} in the mean. ` +
+    `Its last ${shown(Math.min(samples, RECENT))} predictions, each made before the number was known, were off by ` +
+      `${shown(error)} on average. ` +
       `Always guessing the mean so far would be off by ${shown(mean)}.${less}`,
   );
   return told;

@@ -366,6 +366,10 @@ def _as_number(texts: Sequence[str], numbers: Sequence[float]) -> ColumnReading 
         return None
     shown = " ".join(unit.split("#")).strip()
     around = f" with {shown!r} around the digits" if shown else ""
+    others_alike = sorted(alike.difference(("#", unit)), key=lambda each: (-units[each], each))
+    if others_alike:
+        converted_ones = ", ".join(each.replace("#", "") for each in others_alike[:_MOST_UNITS])
+        around += f", into which {converted_ones} is converted"
     return ColumnReading(
         "number in text", f"{read} of {count} values are numbers{around}", unit, commas
     )
@@ -395,10 +399,10 @@ def _judge_texts(texts: Sequence[str], numbers: Sequence[float]) -> ColumnReadin
         return ColumnReading("identifier", f"all of the first {count} values are different codes")
     long = max(map(len, texts)) > _LONGEST_CATEGORY
     if placed := _placed(texts):
-        why = f"{_share(different, count)}; numbers in them are learned by their places"
+        why = f"{_share(different, count)}; each of the {len(placed)} numbers in them is learned"
         return ColumnReading("category", why, units=placed)
     if units := _measured_in_several(texts):
-        why = f"numbers with several units: {', '.join(units)}"
+        why = f"numbers with several units, learned one by one: {', '.join(units)}"
         return ColumnReading("category", why, units=units)
     if long or (mean_words >= _WORDS and different >= _DIFFERENT * count):
         why = f"{mean_words:.0f} words in a value, {_share(different, count)}"

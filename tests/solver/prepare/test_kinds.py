@@ -525,6 +525,7 @@ def test_degrees_of_both_scales_are_one_number() -> None:
     texts = [f"{k}.5 °C" if k % 3 else f"{1.8 * (k + 0.5) + 32:.1f} °F" for k in range(64)]
     reading = judge("a", texts)
     assert reading.kind == "number in text"
+    assert reading.why.endswith("with '°c' around the digits, into which °f is converted")
     assert [reading.number(text) for text in texts] == pytest.approx([k + 0.5 for k in range(64)])
 
 
