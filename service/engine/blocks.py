@@ -23,7 +23,13 @@ from wolfstream.service.samples.record import slice_samples, to_labels_record, w
 from wolfstream.service.samples.tasks import task_of
 from wolfstream.service.samples.validation import Samples
 from wolfstream.service.spec.heads import HeadName
-from wolfstream.service.storage.entries import LEAST_PART_SAMPLES, PART_BYTES, PART_SAMPLES, Entry
+from wolfstream.service.storage.entries import (
+    LEAST_PART_SAMPLES,
+    PART_BYTES,
+    PART_SAMPLES,
+    Entry,
+    EntryKind,
+)
 from wolfstream.solver.prepare.named_rows import form_of, n_bytes
 
 # About how long a turn takes: enough to be spent in matrix products rather than around them, and
@@ -51,18 +57,7 @@ class CheckedRequest(NamedTuple):
     @property
     def samples(self) -> int:
         """The number of samples."""
-        if len(self.runs) == 1:  # a sum takes twice as long
-            return len(self.runs[0].samples.y)
         return sum([len(run.samples.y) for run in self.runs])
-
-    def is_large(self, block_samples: int) -> bool:
-        """Return whether the request is learned in several parts.
-
-        block_samples: bound on the samples of a block.
-        """
-        run = self.runs[0]
-        small = len(run.samples.y) <= block_samples and len(run.record) <= PART_BYTES
-        return not small or len(self.runs) > 1
 
 
 class RequestPart(NamedTuple):
@@ -107,53 +102,55 @@ def in_parts(accepted: Sequence[CheckedRequest], threads: int) -> Iterator[Admit
         items = list(requests)
         model, first = items[0].request.model, items[0].runs[0].samples
         block_samples = block_size(seconds_per_sample(model, head, first))
-        for block in _blocks(items, block_samples):
-            yield from _admitted(block, block_samples, threads)
+        for kind, block in _blocks(items, block_samples):
+            if kind.large:
+                parts = [list(_parts(item, block_samples, threads)) for item in block]
+            else:
+                end = block[-1].sequence
+                parts = [[_part(item, item.runs[0], item.sequence, end, threads)] for item in block]
+            for item, own_parts in zip(block, parts, strict=True):
+                yield AdmittedRequest(item.request, own_parts, item.outcomes)
 
 
-def _blocks(accepted: list[CheckedRequest], block_samples: int) -> Iterator[list[CheckedRequest]]:
-    """Yield requests that are learned together.
+class _BlockKind(NamedTuple):
+    """What requests that are learned together share.
 
-    Rows of different forms are not joined, nor samples with labels, nor small requests with large
-    ones.
+    large: whether each of their parts is a block by itself; small requests form one block.
+    labels: whether they are requests of labels.
+    form: of their rows.
+    """
+
+    large: bool
+    labels: bool
+    form: Hashable
+
+
+def _blocks(
+    accepted: list[CheckedRequest], block_samples: int
+) -> Iterator[tuple[_BlockKind, list[CheckedRequest]]]:
+    """Yield requests of one kind that are learned together.
 
     block_samples: bound on the samples of a block, unless it is a single request.
     """
-    block, samples, kind = list[CheckedRequest](), 0, None
+    block, samples = list[CheckedRequest](), 0
+    kind: _BlockKind | None = None
     for item in accepted:
-        previous, kind, added = kind, _kind_of_block(item, block_samples), item.samples
-        if block and (kind != previous or samples + added > block_samples):
-            yield block
+        added = item.samples
+        previous, kind = kind, _kind_of_block(item, added > block_samples)
+        if previous is not None and (kind != previous or samples + added > block_samples):
+            yield previous, block
             block, samples = [], 0
         block.append(item)
         samples += added
-    yield block
+    if kind is not None:
+        yield kind, block
 
 
-def _kind_of_block(item: CheckedRequest, block_samples: int) -> Hashable:
-    return item.is_large(block_samples), item.outcomes is None, form_of(item.runs[0].samples.X)
-
-
-def _admitted(
-    block: list[CheckedRequest], block_samples: int, threads: int
-) -> list[AdmittedRequest]:
-    """Encode consecutive requests for one head of one model.
-
-    Small requests form one block. Each part of a large one is a block by itself.
-    """
-    if not block[0].is_large(block_samples):
-        end = block[-1].sequence
-        return [
-            AdmittedRequest(
-                item.request, [_part(item, run, item.sequence, end, threads)], item.outcomes
-            )
-            for item in block
-            for run in item.runs
-        ]
-    return [
-        AdmittedRequest(item.request, list(_parts(item, block_samples, threads)), item.outcomes)
-        for item in block
-    ]
+def _kind_of_block(item: CheckedRequest, is_long: bool) -> _BlockKind:
+    """Return a request's kind; is_long: whether it has more samples than a block."""
+    samples, record, _ = item.runs[0]
+    large = is_long or len(record) > PART_BYTES or len(item.runs) > 1
+    return _BlockKind(large, item.outcomes is not None, form_of(samples.X))
 
 
 def _parts(item: CheckedRequest, block_samples: int, threads: int) -> Iterator[RequestPart]:
@@ -174,17 +171,12 @@ def _part(
     item: CheckedRequest, run: SampleRun, sequence: int, block: int, threads: int
 ) -> RequestPart:
     """Encode samples of a request, which end at a sequence, in the block that ends at `block`."""
-    samples, record, joined = run
-    entry = Entry(
-        model=item.request.model.id,
-        sequence=sequence,
-        samples=len(samples.y),
-        block=block,
-        head=item.request.head,
-        threads=threads,
-        record=record if joined is None else to_labels_record(record, joined),
-        kind="samples" if joined is None else "labels",
-    )
+    (samples, record, joined), request = run, item.request
+    kind: EntryKind = "samples"
+    if joined is not None:
+        record, kind = to_labels_record(record, joined), "labels"
+    model, n = request.model.id, len(samples.y)
+    entry = Entry(model, sequence, n, block, request.head, threads, record, kind)
     return RequestPart(entry, BlockSamples(samples, joined))
 
 

@@ -31,17 +31,16 @@ from wolfstream.service.heads.saved_trees import PREFIX, TREE_NUMBERS, check_tre
 from wolfstream.service.samples.tasks import TASKS
 from wolfstream.service.spec.heads import HeadName
 from wolfstream.service.spec.model import ModelSpec
-from wolfstream.solver.adaptive.bank import Bank, BankLearner, BankLearnerView
+from wolfstream.solver.adaptive.bank import BankLearner, BankLearnerView
 from wolfstream.solver.adaptive.classifier import AdaptiveClassifier
 from wolfstream.solver.adaptive.expert_weights import ExpertWeights
 from wolfstream.solver.adaptive.gradients import Gradient
 from wolfstream.solver.adaptive.label_past import PREFIX as PAST
-from wolfstream.solver.adaptive.ridge import CHUNK
 from wolfstream.solver.adaptive.settings import FOREVER, Pins
 from wolfstream.solver.adaptive.texts import TextLearners, text_scores
 from wolfstream.solver.arrays import Float64Array
 from wolfstream.solver.prepare.named_rows import Rows
-from wolfstream.solver.prepare.row_form import Preparing
+from wolfstream.solver.prepare.row_form import PreparationParameters
 from wolfstream.solver.rows.answers import Answer
 from wolfstream.solver.rows.head_rows import Hints, RawRows
 from wolfstream.solver.rows.matrix import Matrix
@@ -52,8 +51,6 @@ from wolfstream.solver.trees.schedule import FIRST
 NAME: HeadName = "adaptive"
 # Heads that do not vote in the bank: itself, and the one that predicts nothing.
 _SILENT: tuple[HeadName, ...] = (NAME, "novelty")
-# Experts' weights and losses are computed for descriptions once in this many chunks.
-_CHUNKS_OF_STANDING = 8
 # The description before the first sample.
 _STATS: dict[str, Any] = {"learners": 0, "bytes": 0, "work_per_sample": 0}
 
@@ -153,18 +150,12 @@ class AdaptiveLearner(WithoutMembers, BankLearner):
         stats = {"learners": learners, "bytes": nbytes, "work_per_sample": work}
         crossed = COST_OF_CROSSED * bank.learners.lookups
         numbers = self.width * (COST_OF_FUNCTION + learners) + crossed
-        return BankView(model, stats, self._expert_weights_of(bank), numbers)
+        return BankView(model, stats, self._standing_weights(), numbers)
 
-    def _expert_weights_of(self, bank: Bank) -> ExpertWeights:
-        """Return recent weights and losses of the experts.
-
-        Computing them takes longer than learning a sample. So they are computed once a chunk, and
-        after the first eight chunks once in eight.
-        """
-        chunk = bank.samples // CHUNK
-        chunk -= chunk % _CHUNKS_OF_STANDING if chunk > _CHUNKS_OF_STANDING else 0
-        if self._expert_weights is None or chunk != self._chunk:
-            self._expert_weights, self._chunk = self.all_expert_weights(), chunk
+    def _standing_weights(self) -> ExpertWeights:
+        """Return recent weights and losses of the experts (`BankLearner.standing_chunk`)."""
+        if self._expert_weights is None or self._chunk != self.standing_chunk:
+            self._expert_weights, self._chunk = self.all_expert_weights(), self.standing_chunk
         return self._expert_weights
 
 
@@ -219,7 +210,7 @@ def _exercise_chain(_: ModelSpec, sparse: bool) -> None:
     if sparse:
         return
     model = StreamModel(
-        "classification", "working_set", preparing=Preparing(), temporal="auto", seed=0
+        "classification", "working_set", preparing=PreparationParameters(), temporal="auto", seed=0
     )
     X = rows_to_learn()
     model.absorb(X, [i % 2 for i in range(len(X))])

@@ -4,11 +4,7 @@ A class that is far more frequent than the others hides errors about these in th
 in the scores by class.
 """
 
-import math
-from collections import Counter
 from collections.abc import Mapping, Sequence
-from itertools import compress
-from operator import eq, ne, neg
 from typing import Any
 
 import numpy as np
@@ -19,10 +15,9 @@ from wolfstream.service.samples.labels import Label
 from wolfstream.solver.arrays import Float64Array
 from wolfstream.solver.calibration.changes import Changes
 from wolfstream.solver.calibration.ranking import RankingScores
+from wolfstream.solver.calibration.tally import COLUMNS, Counts, Tally, judge, tally_of
 from wolfstream.solver.labels import text_of
 
-# The log loss raises smaller probabilities to this, also those of classes not known yet.
-_LEAST_PROBABILITY = 1e-15
 # A class may be a typing mistake if it came at most 5 times, and in at most 1 of 200 samples.
 _HANDFUL, _MANY = 5, 200
 _NAMES = (
@@ -33,56 +28,6 @@ _NAMES = (
     "majority_accuracy",
     "last_label_accuracy",
 )
-
-
-class Tally:
-    """Judged samples by label and prediction.
-
-    Attributes:
-        confusion: (K, K) counts, one row for each label and one column for each prediction.
-        labels: the sum of each row.
-        guesses: the sum of each column.
-        samples: the number of samples.
-        right: the number of correct predictions.
-        rules: how often the baselines "the label before" and "the most frequent label so far" were
-            correct.
-    """
-
-    def __init__(self, confusion: NDArray[np.int64] | None = None) -> None:
-        self.confusion = np.zeros((0, 0), np.int64) if confusion is None else confusion
-        self.labels: list[int] = self.confusion.sum(axis=1).tolist()
-        self.guesses: list[int] = self.confusion.sum(axis=0).tolist()
-        self.samples, self.right = int(self.confusion.sum()), int(self.confusion.trace())
-        self.rules = [0, 0]
-
-    def meet(self, classes: int) -> None:
-        """Grow to `classes` classes."""
-        if (more := classes - len(self.confusion)) > 0:
-            self.confusion = np.pad(self.confusion, (0, more))
-            self.labels += [0] * more
-            self.guesses += [0] * more
-
-    def add(self, judged: Mapping[tuple[float, ...], int], sign: int = 1) -> None:
-        """Count samples, given by the first four columns of `Hits`; with sign -1, subtract them."""
-        confusion, rules = self.confusion, self.rules
-        for (label_code, guess_code, last, majority), count in judged.items():
-            n, code, guess = sign * count, int(label_code), int(guess_code)
-            confusion[code, guess] += n
-            self.labels[code] += n
-            self.guesses[guess] += n
-            self.samples += n
-            if code == guess:
-                self.right += n
-            rules[0] += n * int(last)
-            rules[1] += n * int(majority)
-
-    def copy(self) -> "Tally":
-        """Return an independent copy."""
-        other = Tally.__new__(Tally)
-        vars(other).update(vars(self))
-        other.confusion, other.rules = self.confusion.copy(), self.rules.copy()
-        other.labels, other.guesses = self.labels.copy(), self.guesses.copy()
-        return other
 
 
 class Hits:
@@ -106,19 +51,15 @@ class Hits:
     """
 
     def __init__(self) -> None:
-        self._log_loss = 0.0  # the sum over judged samples
-        self._lossy = 0  # judged samples that have a log loss
-        self._met: list[int] = []  # how often each class came, judged or not
-        self._last = self._majority = -1  # codes of the last and of the most frequent label
         self.changes = Changes()
-        # Columns: label, prediction, whether each baseline was correct, log loss.
-        self._recent = RecentColumns(5)
-        self._overall_tally, self._recent_tally = Tally(), Tally()
+        self._recent = RecentColumns(COLUMNS)
+        overall, recent = (tally_of(self._recent.columns(), 0) for _ in range(2))
+        self._counts = Counts(np.zeros(0, np.int64), np.full(2, -1), overall, recent, np.zeros(2))
 
     @property
     def judged(self) -> int:
         """The number of judged predictions."""
-        return self._overall_tally.samples
+        return int(self._counts.overall.confusion.sum())
 
     def count(
         self,
@@ -135,52 +76,19 @@ class Hits:
             predicted: the predicted codes, (n,); -1 for no prediction.
             probability: probabilities of the classes, (n, K), if the head has them.
         """
-        labels, guesses = codes.tolist(), predicted.tolist()
-        self._meet(max([-1, *labels, *guesses]) + 1)
-        met, last, majority = self._met, self._last, self._majority
-        losses = _log_losses(probability, codes)
-        before, majorities = [last, *labels], list[bool]()
-        for code in labels:
-            majorities.append(code == majority)
-            met[code] += 1
-            if majority < 0 or met[code] > met[majority]:
-                majority = code
-        self._last, self._majority = before[-1], majority
-        columns: list[list[Any]] = [labels, guesses, list(map(eq, labels, before)), majorities]
-        columns.append(losses)
-        if -1 in guesses:
-            judged = [guess >= 0 for guess in guesses]
-            columns = [list(compress(column, judged)) for column in columns]
-        if columns[0]:
-            self._judge(*columns)
-
-    def _judge(
-        self,
-        labels: list[int],
-        guesses: list[int],
-        last: list[bool],
-        majority: list[bool],
-        losses: list[float],
-    ) -> None:
-        """Count predictions and whether each baseline was correct."""
-        for loss in losses:
-            if loss == loss:
-                self._log_loss += loss
-                self._lossy += 1
-        columns = labels, guesses, last, majority
-        counted = _counted(columns)
-        self._overall_tally.add(counted)
-        dropped = self._recent.oldest(len(losses))[:4].astype(np.int64).tolist()
-        self._recent_tally.add(_counted(dropped), -1)
-        within = [column[-LENGTH:] for column in columns]
-        self._recent_tally.add(counted if len(losses) <= LENGTH else _counted(within))
-        self._recent.add(np.array((*columns, losses), np.float64))
-        self.changes.add(map(float, map(ne, labels, guesses)))
-
-    def _meet(self, classes: int) -> None:
-        self._met += [0] * (classes - len(self._met))
-        self._overall_tally.meet(classes)
-        self._recent_tally.meet(classes)
+        if not len(codes):
+            return
+        self._counts = self._counts.grown(1 + int(max(codes.max(), predicted.max())))
+        p = np.full(len(codes), np.nan)
+        if probability is not None:
+            p[:] = probability[np.arange(len(codes)), codes]
+        columns, first = self._recent.room(len(codes))
+        columns[4, first : first + len(codes)] = np.nan
+        held, known = len(self._recent), ~np.isnan(p)
+        judged = judge(codes, predicted, p, known, self._counts, columns, first, held, LENGTH)
+        self._recent.count(judged)
+        labels, guesses = columns[:2, first : first + judged]
+        self.changes.add((labels != guesses).astype(np.float64).tolist())
 
     def to_dict(self) -> dict[str, Any]:
         """Return the scores as plain data; None for a score that is undefined.
@@ -190,9 +98,9 @@ class Hits:
         losses = self._recent.columns()[4]
         lossy = losses[~np.isnan(losses)]
         loss = float(lossy.mean()) if len(lossy) else None
-        total_loss = self._log_loss / self._lossy if self._lossy else None
-        total = _scores(self._overall_tally, total_loss)
-        recent = _scores(self._recent_tally, loss)
+        sum_of_losses, count = self._counts.log_loss.tolist()
+        total = _scores(self._counts.overall, sum_of_losses / count if count else None)
+        recent = _scores(self._counts.recent, loss)
         return {
             "samples": self.judged,
             **dict(zip(_NAMES, total, strict=True)),
@@ -201,7 +109,7 @@ class Hits:
 
     def tallies(self) -> dict[str, Tally]:
         """Return the counts of the last judged samples and of all; do not modify them."""
-        return {"recent": self._recent_tally, "overall": self._overall_tally}
+        return {"recent": self._counts.recent, "overall": self._counts.overall}
 
     def latest(self, n: int) -> list[tuple[int, int]]:
         """Return the predictions and labels of the last n judged samples, oldest first."""
@@ -210,12 +118,12 @@ class Hits:
 
     @property
     def met(self) -> Sequence[int]:
-        """How often each class came, judged or not; do not modify it."""
-        return self._met
+        """How often each class came, judged or not."""
+        return self._counts.met.tolist()  # type: ignore[no-any-return]
 
     def rare(self) -> list[int]:
         """Return the codes of classes so rare that they may be typing mistakes."""
-        met = self._met
+        met = self.met
         total = sum(met)
         return [k for k, n in enumerate(met) if 0 < n <= _HANDFUL and n * _MANY <= total]
 
@@ -223,40 +131,32 @@ class Hits:
         """Return an independent copy."""
         other = Hits.__new__(Hits)
         vars(other).update(vars(self))  # copy.copy would take four times as long
-        other._met, other._recent = self._met.copy(), self._recent.copy()
-        other._overall_tally = self._overall_tally.copy()
-        other._recent_tally = self._recent_tally.copy()
+        other._counts, other._recent = self._counts.copy(), self._recent.copy()
         other.changes = self.changes.copy()
         return other
 
     def state(self) -> dict[str, Any]:
         """Return a copy as plain data for `restore`; JSON keeps every bit of a number."""
-        tally = self._overall_tally
+        counts = self._counts
+        sum_of_losses, count = counts.log_loss.tolist()
         return {
-            "confusion": tally.confusion.tolist(),
-            "met": self._met.copy(),
-            "rules": [*tally.rules, self._last, self._majority],
-            "log_loss": [self._log_loss, self._lossy],
+            "confusion": counts.overall.confusion.tolist(),
+            "met": counts.met.tolist(),
+            "rules": [*counts.overall.rules.tolist(), *counts.said.tolist()],
+            "log_loss": [sum_of_losses, int(count)],
             "recent": self._recent.state(),
             "changes": self.changes.state(),
         }
 
     def restore(self, plain: Mapping[str, Any]) -> None:
         """Restore what `state` returned."""
-        self._met = list(plain["met"])
-        classes = len(self._met)
-        confusion = np.array(plain["confusion"], np.int64).reshape(classes, classes)
-        self._overall_tally, self._recent_tally = Tally(confusion), Tally(np.zeros_like(confusion))
-        *self._overall_tally.rules, self._last, self._majority = plain["rules"]
-        self._log_loss, self._lossy = plain["log_loss"]
-        self._recent.restore(self.judged, plain["recent"])
-        self._recent_tally.add(_counted(self._recent.columns()[:4].tolist()))
+        met, rules = np.array(plain["met"], np.int64), np.array(plain["rules"], np.int64)
+        confusion = np.array(plain["confusion"], np.int64).reshape(len(met), len(met))
+        self._recent.restore(int(confusion.sum()), plain["recent"])
+        overall, log_loss = Tally(confusion, rules[:2]), np.array(plain["log_loss"], np.float64)
+        recent = tally_of(self._recent.columns(), len(met))
+        self._counts = Counts(met, rules[2:], overall, recent, log_loss)
         self.changes.restore(plain["changes"])
-
-
-def _counted(columns: Sequence[Sequence[float]]) -> Counter[tuple[float, ...]]:
-    """Return how often each combination of the first four columns of `Hits` occurs."""
-    return Counter(zip(*columns, strict=True))
 
 
 def kappa(labels: Sequence[int], predicted: Sequence[int], correct: int) -> float | None:
@@ -277,22 +177,14 @@ def kappa(labels: Sequence[int], predicted: Sequence[int], correct: int) -> floa
 
 def _scores(tally: Tally, log_loss: float | None) -> tuple[float | None, ...]:
     """Return the values of `_NAMES`."""
-    n, right, (last, majority) = tally.samples, tally.right, tally.rules
+    confusion, (last, majority) = tally.confusion, tally.rules.tolist()
+    n, right = int(confusion.sum()), int(confusion.trace())
     if not n:
         return (None,) * len(_NAMES)
     temporal = (right - last) / (n - last) if n > last else None
-    chance_corrected = kappa(tally.labels, tally.guesses, right)
+    labels, guesses = confusion.sum(axis=1).tolist(), confusion.sum(axis=0).tolist()
+    chance_corrected = kappa(labels, guesses, right)
     return right / n, chance_corrected, temporal, log_loss, majority / n, last / n
-
-
-def _log_losses(probability: Float64Array | None, codes: NDArray[np.int64]) -> list[float]:
-    """Return -log p of each sample's label; NaN without probabilities."""
-    if probability is None:
-        return [math.nan] * len(codes)
-    label_probability = probability[np.arange(len(codes)), codes]
-    # numpy's own logarithm has other bits on other processors.
-    logs = map(math.log, np.maximum(label_probability, _LEAST_PROBABILITY).tolist())
-    return list(map(neg, logs))
 
 
 def class_scores(

@@ -25,12 +25,24 @@ class RecentColumns:
     def add(self, columns: Float64Array) -> None:
         """Add columns, (rows, n), oldest first."""
         n = columns.shape[1]
+        array, first = self.room(n)
+        array[:, first : first + n] = columns
+        self.count(n)
+
+    def room(self, n: int) -> tuple[Float64Array, int]:
+        """Return an array with room for n more columns, and where to write the first of them.
+
+        The last columns are just before it. `count` adds what was written.
+        """
         if self._stop + n > self._array.shape[1]:
             last = self.columns()
             self._array = np.empty((len(last), LENGTH + n + _ROOM))
             self._array[:, : last.shape[1]] = last
             self._stop = last.shape[1]
-        self._array[:, self._stop : self._stop + n] = columns
+        return self._array, self._stop
+
+    def count(self, n: int) -> None:
+        """Add n columns that were written into the `room` for them."""
         self._stop += n
         self._seen += n
 
@@ -38,14 +50,13 @@ class RecentColumns:
         """Return the columns, (rows, at most 1,000), oldest first; do not modify them."""
         return self.latest(LENGTH)
 
-    def oldest(self, n: int) -> Float64Array:
-        """Return the columns that adding n more would drop, (rows, at most n)."""
-        columns = self.columns()
-        return columns[:, : max(0, columns.shape[1] + n - LENGTH)]
+    def __len__(self) -> int:
+        """Return the number of columns, at most 1,000."""
+        return min(self._seen, LENGTH)
 
     def latest(self, n: int) -> Float64Array:
         """Return the last n columns, (rows, at most n), oldest first; do not modify them."""
-        return self._array[:, self._stop - min(n, self._seen, LENGTH) : self._stop]
+        return self._array[:, self._stop - min(n, len(self)) : self._stop]
 
     def copy(self) -> "RecentColumns":
         """Return an independent copy, which gets its own array when columns are added."""

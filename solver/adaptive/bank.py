@@ -41,6 +41,7 @@ from wolfstream.solver.rows.sample_weights import Weights, as_numbers, weights_o
 
 # More rows than a bank's memory depends on.
 _MANY = 1 << 20
+_CHUNKS_OF_STANDING = 8
 
 
 Bank: TypeAlias = AdaptiveClassifier | AdaptiveRegressor
@@ -316,11 +317,21 @@ class BankLearner:
         return BankFigures(view, kinds, *self._cost_of(bank))
 
     def _cost_of(self, bank: Bank) -> tuple[int, int]:
-        """Return memory and work, which change only with a new class or at the end of a chunk."""
-        at = bank.samples // CHUNK, bank.learners.targets
+        """Return memory and work, which change with a new class or, a little, between chunks."""
+        at = self.standing_chunk, bank.learners.targets
         if at != self._cost_at:
             self._cost_at, self._cost = at, (self.nbytes, bank.learners.work)
         return self._cost
+
+    @property
+    def standing_chunk(self) -> int:
+        """The number of the chunk with which figures for descriptions were last due.
+
+        They take as long as learning some samples: so they are due once a chunk at first, and later
+        once in eight.
+        """
+        chunk = 0 if self.current is None else self.current.samples // CHUNK
+        return chunk - chunk % _CHUNKS_OF_STANDING if chunk > _CHUNKS_OF_STANDING else chunk
 
     @property
     def nbytes(self) -> int:

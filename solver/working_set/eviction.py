@@ -1,7 +1,7 @@
 """Eviction: how samples leave a working set that has reached its bound.
 
 The weight of an evicted member p goes to the remaining member m for which the decision function
-changes least: a swap (`simplex.steps.swap`) of all its weight, even if it lowers the objective,
+changes least: a swap (`frank_wolfe.steps.swap`) of all its weight, even if it lowers the objective,
 with the smallest ||y_p phi(x_p) - y_m phi(x_m)||, which is the nearest member of its class:
 
     alpha_m <- alpha_m + alpha_p,  alpha_p <- 0,  g <- g + 2 alpha_p (A_p - A_m),  q = -alpha'g / 2.
@@ -23,13 +23,14 @@ from numpy.typing import NDArray
 
 from wolfstream.solver.arrays import Float64Array
 from wolfstream.solver.compiled import compiled, inner, larger, smaller
-from wolfstream.solver.simplex.problem import Problem
+from wolfstream.solver.frank_wolfe.problem import Problem
 from wolfstream.solver.working_set.hessian import KernelValues, Layout, Ridge, at_hand, hessian_row
 from wolfstream.solver.working_set.pair_problems import PairArrays, problem_at
 from wolfstream.solver.working_set.store import FREE, SampleStore
 
-# A full set evicts this share of its bound at a time.
-_SHARE = 32
+# A full set evicts this share of its bound at a time; or so many samples where that is more, as few
+# cost nearly what these cost, but of a small bound no more than the larger share.
+_SHARE, _FEW, _LARGER_SHARE = 32, 32, 16
 # All floors together take this fraction of the bound, as a divisor.
 _FLOORS = 2
 # A weight below this is only the rounding of sums.
@@ -50,8 +51,11 @@ def check_bounds(max_size: int | None, gram_bytes: int, itemsize: int) -> None:
 
 
 def eviction_period(max_size: int) -> int:
-    """Return the number of samples from one eviction point to the next: max_size // 32."""
-    return max(1, max_size // _SHARE)
+    """Return the number of samples from one eviction point to the next.
+
+    It is max_size // 32 from max_size = 1,024 on, and max_size // 16 up to 512.
+    """
+    return max(1, min(max(max_size // _SHARE, _FEW), max_size // _LARGER_SHARE))
 
 
 def class_floor(max_size: int, n_classes: int) -> int:
@@ -80,7 +84,8 @@ def evict(
     heir, row = heirs_of(pairs)
     for values in store.parts(np.flatnonzero(evicted & weighted)):
         take_weight(pairs, classes, ridges, values, evicted, heir, row)
-    for values in store.parts(np.unique(pairs.column[heir[heir != FREE]])):
+    heirs = pairs.column[heir[heir != FREE]].tolist()
+    for values in store.parts(np.array(sorted(set(heirs)), np.int64)):
         give_weight(pairs, classes, ridges, values, heir, row)
     close_gaps(pairs, evicted)
     store.evict(np.flatnonzero(evicted))
@@ -122,13 +127,40 @@ def slots_to_evict(
     entered: (slots,) the order in which the samples were stored.
     weighted: (slots,) whether a sample has weight in a problem.
     """
-    order = held[np.lexsort((entered[held], weighted[held]))]
-    by_class = order[np.argsort(code[order], kind="stable")]
-    held_of_class = np.bincount(code[by_class])
-    from_last = np.cumsum(held_of_class)[code[by_class]] - np.arange(len(by_class))
-    kept = np.zeros(len(code), np.bool_)
-    kept[by_class[from_last <= floor]] = True
-    return np.concatenate([order[~kept[order]], order[kept[order]]])[:count]
+    age = entered[held]
+    order = held[np.argsort(np.where(weighted[held], age + age.max(initial=0) + 1, age))]
+    leaving = np.empty(min(count, len(order)), np.int64)
+    _choose(order, code, np.bincount(code[order]) - floor, leaving)
+    return leaving
+
+
+@compiled
+def _choose(
+    order: NDArray[np.int64],
+    code: NDArray[np.int64],
+    spare: NDArray[np.int64],
+    leaving: NDArray[np.int64],
+) -> None:
+    """Write the first slots that their classes can spare and, if these are too few, the others.
+
+    order: slots; changed.
+    code: class numbers of slots.
+    spare: how many slots each class can spare; changed.
+    leaving: as many as are wanted, written.
+    """
+    n, passed_over = 0, 0
+    for slot in order:
+        if n == len(leaving):
+            return
+        if spare[code[slot]] > 0:
+            spare[code[slot]] -= 1
+            leaving[n] = slot
+            n += 1
+        else:
+            order[passed_over] = slot
+            passed_over += 1
+    for i in range(n, len(leaving)):
+        leaving[i] = order[i - n]
 
 
 @compiled

@@ -13,9 +13,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from wolfstream.solver.arrays import Float64Array
+from wolfstream.solver.frank_wolfe.problem import problems_to_arrays
 from wolfstream.solver.kernels.functions import Kernel
 from wolfstream.solver.rows.matrix import Matrix, n_rows, take_rows
-from wolfstream.solver.simplex.problem import problems_to_arrays
 from wolfstream.solver.working_set.answers import (
     BlockTrace,
     SetAnswers,
@@ -47,7 +47,7 @@ class WorkingSet:
         P1's. Two follow for a sample in the set, more only while the set's duality gap exceeds
         q / 2, as it does for long where labels are noisy (`sfw.walk`).
     max_size: the bound on the number of stored samples, None for no bound. After each
-        max_size // 32 samples, a set within that distance of its bound evicts samples
+        `eviction_period` samples, a set within that distance of its bound evicts samples
         (`working_set.eviction`), so that the bound holds for blocks of any length.
     dtype: the type of kernel values; None for that of `precision_for` the ridge.
     class_weight: weights > 0 by class number (`class_pairs.Ridges`).
@@ -189,7 +189,7 @@ class WorkingSet:
         X: (n, d) its support vectors.
         codes: (n,) their class numbers.
         alpha: (pairs, n) weights >= 0 that sum to one for each pair of classes
-            (`simplex.pairs.pairs_of`).
+            (`frank_wolfe.pairs.pairs_of`).
         weight: (n,) sample weights > 0; None if all are 1.
 
         Raises RuntimeError if the set holds samples, and ValueError for more than `max_size`.

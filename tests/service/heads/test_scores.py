@@ -1,6 +1,7 @@
 """Prequential scores of classes and of numbers, over all samples and over the last 1,000."""
 
 import json
+import math
 from typing import Any
 
 import numpy as np
@@ -254,3 +255,14 @@ def test_a_copy_stays_as_it_was(score: Any, columns: Any):
     before = kept.state()
     in_parts(live, columns, 50)
     assert kept.state() == before
+
+
+def test_a_row_without_probability_has_no_log_loss():
+    score = Hits()
+    score.count(np.array([0, 1]), np.array([0, 0]))
+    assert score.to_dict()["log_loss"] is None
+    known, unknown = [0.25, 0.75], [np.nan, np.nan]
+    score.count(np.array([1, 1, 0]), np.array([1, -1, 0]), np.array([known, known, unknown]))
+    assert score.to_dict()["log_loss"] == -math.log(0.75)
+    assert score.to_dict()["recent_log_loss"] == -math.log(0.75)
+    assert score.state()["log_loss"] == [-math.log(0.75), 1]
