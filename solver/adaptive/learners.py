@@ -5,6 +5,8 @@ which learn in one compiled call (`_learn`); then those that take rows in calls 
 order of `BESIDE`.
 """
 
+import math
+from collections import Counter
 from collections.abc import Mapping
 from itertools import groupby
 from typing import Any, NamedTuple
@@ -115,6 +117,11 @@ class LearnerArrays(NamedTuple):
     regression: bool
 
 
+def _family(kind: Mapping[str, Any]) -> tuple[str, str]:
+    """Return which experts one is like: its learner, and the features that it sees."""
+    return kind["learner"], kind.get("features", "")
+
+
 class Learners:
     """The experts of a bank that see rows; at least one is a ridge or gradient learner.
 
@@ -128,7 +135,8 @@ class Learners:
     regression: whether targets are numbers.
     each: all groups of experts, in the order of scores.
     kinds: the parameters of each expert.
-    prior: the weight of each expert before any sample.
+    prior: the weight of each expert before any sample; those that differ in a setting alone err
+        together, so that nine of them do not weigh nine times as much as one.
     lookups: how many slots are looked up for a row.
     """
 
@@ -166,7 +174,12 @@ class Learners:
         every = (*self.ridge, *self.gradient, *others)
         self.each: list[Experts] = [experts for experts in every if experts is not None]
         self.kinds = [kind for experts in self.each for kind in experts.kinds]
-        self.prior = [experts.prior for experts in self.each for _ in experts.kinds]
+        alike = Counter(map(_family, self.kinds))
+        self.prior = [
+            experts.prior / math.sqrt(alike[_family(kind)])
+            for experts in self.each
+            for kind in experts.kinds
+        ]
         self.lookups = sum(experts.lookups for experts in self.each)
         self.count = len(self.kinds)
         self._beside = [

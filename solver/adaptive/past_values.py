@@ -12,7 +12,9 @@
 
 Everything is computed relative to A in units of u, so that neither zero nor unit of the targets
 matters, and without evidence the prediction is A. The square of an error e of an autoregression is
-divided by max(|e|, CORE), as in `value_mixture`. Features are clipped at LARGEST.
+divided by max(|e|, CORE), as in `value_mixture`. Distances from A are clipped at FARTHEST, those of
+trees at FARTHEST_TREES. Changes and residuals are clipped at USUAL: else autoregressions would
+continue the one jump of a series that hardly moves, as if they had learned from such changes.
 """
 
 from collections.abc import Mapping
@@ -42,7 +44,8 @@ from wolfstream.solver.packed_arrays import PackedTuple, Words, pack, unpack
 LAGS, ERRORS = 4, 2
 FEATURES = LAGS + ERRORS + 1
 HORIZONS = (100.0, 1000.0, 10_000.0)
-LARGEST = 30.0
+# Bounds in units of u. FARTHEST is wide, as where a level jumps only the last value may be right.
+FARTHEST, FARTHEST_TREES, USUAL = 100.0, 30.0, 10.0
 # Of the mean |r|: its decay a sample, and its least value as a share of the last target.
 DECAY, LEAST_SHARE = 0.99, 1e-12
 _SMALLEST = 1e-200
@@ -92,7 +95,7 @@ class ValuePastView(NamedTuple):
 
     def rate(self, base: float) -> float:
         """Return the derivative of the prediction in A_t at `base`; values of trees follow A_t."""
-        inside = abs(self.last - base) < LARGEST * self.unit
+        inside = abs(self.last - base) < FARTHEST * self.unit
         return float(1.0 - inside * self.voices[:, 1] @ self.voices[:, 3])
 
 
@@ -215,9 +218,10 @@ def _learn(
         base = answers[i]
         if past.scale[1] > 0.0:
             unit = _write_features(past.lags, past.errors, past.scale, past.seen[0], f)
-            f[0] = _cut((past.lags[0] - base) / unit)
-            _write_values(past.a, f, _cut((votes[i] - base) / unit), values)
-            target = _cut((y[i] - base) / unit)
+            f[0] = _cut((past.lags[0] - base) / unit, FARTHEST)
+            vote = _cut((votes[i] - base) / unit, FARTHEST_TREES)
+            _write_values(past.a, f, vote, values)
+            target = _cut((y[i] - base) / unit, FARTHEST)
             aided[i] = base + unit * learn_row(
                 past.mixture, values, target, weight[i], row, losses[i], True
             )
@@ -277,7 +281,8 @@ def _answer(
     deviations: Float64Array,
 ) -> None:
     for i in range(len(answers)):
-        near, vote = _cut((last - answers[i]) / unit), _cut((votes[i] - answers[i]) / unit)
+        near = _cut((last - answers[i]) / unit, FARTHEST)
+        vote = _cut((votes[i] - answers[i]) / unit, FARTHEST_TREES)
         value, variance = 0.0, 0.0
         for e in range(len(voices)):
             value += voices[e, 3] * (voices[e, 0] + voices[e, 1] * near + voices[e, 2] * vote)
@@ -295,9 +300,9 @@ def _write_features(
     mean = scale[0] / larger(scale[1], 1.0)
     unit = larger(mean, larger(LEAST_SHARE * abs(lags[0]), _SMALLEST))
     for k in range(1, LAGS):
-        f[k] = _cut((lags[k - 1] - lags[k]) / unit) if k < seen else 0.0
+        f[k] = _cut((lags[k - 1] - lags[k]) / unit, USUAL) if k < seen else 0.0
     for k in range(ERRORS):
-        f[LAGS + k] = _cut(errors[k] / unit)
+        f[LAGS + k] = _cut(errors[k] / unit, USUAL)
     f[LAGS + ERRORS] = 1.0
     return float(unit)
 
@@ -316,5 +321,5 @@ def _write_values(a: Float64Array, f: Float64Array, vote: float, values: Float64
 
 
 @inner
-def _cut(v: float) -> float:
-    return float(smaller(larger(v, -LARGEST), LARGEST))
+def _cut(v: float, limit: float) -> float:
+    return float(smaller(larger(v, -limit), limit))

@@ -137,15 +137,15 @@ def softmax(logits):
 class Combination:
     """Temperatures, stackers, noise and fixed share; an expert whose scores are None sleeps."""
 
-    def __init__(self, experts, steps, few=()):
-        """The few experts weigh a tenth of another one before any sample."""
+    def __init__(self, experts, steps, prior=()):
+        """The first experts have these weights before any sample; the others and stackers 1."""
         self.beta, self.curvature = np.ones(experts), np.full(experts, 10.0)
         self.drawn, self.labels = np.zeros((2, experts + len(steps)))
         self.counts = np.zeros(100)
         self.a = np.full((len(steps), experts), 1.0 / experts)
         self.square, self.steps = np.zeros((len(steps), experts)), np.array(steps)
         self.prior = np.ones(experts + len(steps))
-        self.prior[list(few)] = 0.1
+        self.prior[: len(prior)] = prior
         self.prior /= self.prior.sum()
         self.weight = self.prior
 
@@ -218,8 +218,14 @@ class Bank:
         ]
         self.features, self.samples = features, 0
         experts = len(self.experts) + 2 * len(settings.neighbours) + len(self.bayes)
-        self.of_bayes = range(experts - len(self.bayes), experts)
-        self.combination = Combination(experts, settings.stackers, self.of_bayes)
+        alike = [
+            *([one.span for one in settings.ridge for _ in one.losses]),
+            *([f"{one.span}, by gradients" for one in settings.gradient]),
+            *(["neighbours"] * (2 * len(settings.neighbours))),
+            *(["Bayes"] * len(self.bayes)),
+        ]
+        self.prior = [alike.count(one) ** -0.5 * (0.1 if one == "Bayes" else 1.0) for one in alike]
+        self.combination = Combination(experts, settings.stackers, self.prior)
         self.known, self.n_classes = 0, n_classes
 
     def learn(self, phi, label, external=()):

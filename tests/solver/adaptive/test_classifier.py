@@ -143,7 +143,7 @@ class TestExternalExperts:
         learner, probability = learned(X, codes, external=external, external_experts=("a", "b"))
         oracle = oracle_bank.Bank(learner.settings, learner.inputs.features, 3)
         oracle.combination = oracle_bank.Combination(
-            learner.learners.count + 2, learner.settings.stackers, oracle.of_bayes
+            learner.learners.count + 2, learner.settings.stackers, oracle.prior
         )
         for i, phi in enumerate(transform(learner.inputs.features, X)):
             given = [None if np.isnan(s[0]) else s[: oracle.known] for s in external[i]]

@@ -103,8 +103,10 @@ def test_values_are_those_of_the_formulas():
         changes = [y[i - k] - y[i - k - 1] if i > k else 0.0 for k in (1, 2, 3)]
         left = [r[i - k] if i - k > 0 else 0.0 for k in (1, 2)]
         f = np.array([y[i - 1] - answers[i], *changes, *left, unit]) / unit
-        f = np.clip(f, -past_values.LARGEST, past_values.LARGEST)
-        target = np.clip((y[i] - answers[i]) / unit, -past_values.LARGEST, past_values.LARGEST)
+        limits = np.full(F, past_values.USUAL)
+        limits[0] = past_values.FARTHEST
+        f = np.clip(f, -limits, limits)
+        target = np.clip((y[i] - answers[i]) / unit, -past_values.FARTHEST, past_values.FARTHEST)
         values = np.array([0.0, f[0], 0.0, *(one @ f for one in a)])
         of_row = (one[None] for one in (values, np.array(target), weight[i]))
         one_row = (np.atleast_1d(one) for one in of_row)
@@ -119,6 +121,14 @@ def test_values_are_those_of_the_formulas():
         r[i] = y[i] - answers[i]
         scale, count = 0.99 * scale + abs(r[i]), 0.99 * count + 1.0
     assert_allclose(past.a, a, rtol=1e-6, atol=1e-9)
+
+
+def test_last_value_is_exact_after_a_jump():
+    y = 100.0 + np.random.default_rng(1).normal(size=400)
+    y[300:] -= 60.0
+    answers, past = np.full(400, 100.0), past_values.new_value_past()
+    _, losses = past_values.ValuePasts().learn(past, answers, answers, y, np.ones(400))
+    assert_allclose(losses[301:, 1], np.diff(y)[300:] ** 2, rtol=1e-9)
 
 
 def test_probabilities_are_those_of_the_formulas():

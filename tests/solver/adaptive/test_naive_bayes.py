@@ -232,9 +232,16 @@ def test_naive_bayes_weighs_little_before_it_was_right():
     of_bayes = [kind["learner"] == "naive_bayes" for kind in one.kinds]
     weight = one.expert_weights().weight
     assert weight.sum() == pytest.approx(1.0)
-    np.testing.assert_allclose(weight[of_bayes], 0.1 * weight[0])
-    none = AdaptiveClassifier(COLUMNS, pinned(CLASSIFICATION, Pins(naive_bayes=[])))
-    assert (none.expert_weights().weight == 1.0 / len(none.kinds)).all()
+    stackers = [kind["learner"] == "stacker" for kind in one.kinds]
+    np.testing.assert_allclose(weight[of_bayes], 0.1 * weight[stackers][0])
+
+
+def test_experts_that_are_alike_share_their_weight():
+    one = AdaptiveClassifier(COLUMNS)
+    weight = one.expert_weights().weight
+    alike = [kind["learner"] == "ridge" and kind["features"] == "all" for kind in one.kinds]
+    assert sum(alike) == 9
+    np.testing.assert_allclose(weight[alike], weight[-1] / 3.0)
 
 
 def test_merged_sums_are_those_of_all_rows():
