@@ -27,7 +27,7 @@ from benchmarks.results import Figures, Results, crossed, mean
 from wolfstream.solver.calibration.platt import Scaling, fit_scaling, probabilities
 from wolfstream.solver.calibration.values import ValueCalibration
 from wolfstream.solver.prepare.columns import Preparation, layout_of
-from wolfstream.solver.prepare.row_form import Preparing
+from wolfstream.solver.prepare.row_form import PreparationParameters
 from wolfstream.solver.stream.calibrated_classifier import CalibratedClassifier
 from wolfstream.solver.stream.model import PaperHead, StreamModel
 
@@ -138,7 +138,7 @@ def decisions(name: str, head: PaperHead, options: Options) -> Decisions:
     model = StreamModel(
         "classification",
         head,
-        preparing=Preparing(),
+        preparing=PreparationParameters(),
         temporal=False,
         seed=0,
     )

@@ -22,12 +22,12 @@ from benchmarks.datasets import Dataset
 from benchmarks.papers import Problem
 from wolfstream.solver.arrays import Float64Array, FloatArray
 from wolfstream.solver.compiled import compiled
+from wolfstream.solver.frank_wolfe.problem import Problem as Simplex
+from wolfstream.solver.frank_wolfe.problem import best_vertex, empty_problem, worst_vertex
+from wolfstream.solver.frank_wolfe.steps import away, away_is_steeper, toward
 from wolfstream.solver.kernels.blocks import kernel_block
 from wolfstream.solver.kernels.functions import Kernel
 from wolfstream.solver.kernels.prepared_rows import Rows, prepare_rows, take
-from wolfstream.solver.simplex.problem import Problem as Simplex
-from wolfstream.solver.simplex.problem import best_vertex, empty_problem, worst_vertex
-from wolfstream.solver.simplex.steps import away, away_is_steeper, toward
 
 # Set: accuracy % and support vectors of SFW after one epoch and after two, the same of MSFW (P1
 # Tables 3 and 4, squared hinge).

@@ -45,10 +45,10 @@ from wolfstream.solver.frank_wolfe.methods import (
     vertex_row,
 )
 from wolfstream.solver.frank_wolfe.partan import PreviousIterate
+from wolfstream.solver.frank_wolfe.problem import Problem, worst_vertex
 from wolfstream.solver.frank_wolfe.solve_dual import initial_ball
+from wolfstream.solver.frank_wolfe.steps import away_is_steeper
 from wolfstream.solver.kernels.cached_rows import KernelRows, RowCache
-from wolfstream.solver.simplex.problem import Problem, worst_vertex
-from wolfstream.solver.simplex.steps import away_is_steeper
 
 SAMPLING, SEARCHES = 194, 3
 EPSILON, LONGEST = 1e-4, 200_000

@@ -45,7 +45,7 @@ WolfstreamError
         ├── SnapshotFailed    one is being written already, or cannot be written
         ├── NotReady          the server is starting or stopping
         ├── NotReached        the model did not reach the wanted sequence in time
-        ├── StorageFailed     the journal could not be written
+        ├── StorageFailed     the journal or the catalogue could not be read or written
         │   ├── InDoubt       or it was; which of the two is not known yet
         │   ├── NotLeader     another replica of the fleet learns this model
         │   └── AnswerMissing it was, but the answer to a request sent again is lost
@@ -401,9 +401,9 @@ class NotReached(Unavailable):
 
 
 class StorageFailed(Unavailable):
-    """The journal could not be written; nothing was learned."""
+    """The journal or the catalogue could not be read or written; nothing was learned."""
 
-    slug, title = "storage-failed", "The journal could not be written"
+    slug, title = "storage-failed", "The storage could not be read or written"
     retry_after_seconds = 10
 
 

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from wolfstream.service.console.files import read_files
+from wolfstream.service.web.routes.pages import read_files
 
 ROOT = Path(__file__).parents[1]
 
@@ -62,7 +62,7 @@ def test_all_modules_are_in_the_wheel(wheel: Path):
 
 
 def test_the_console_is_in_the_wheel_with_its_plots(wheel: Path):
-    console = {f"wolfstream/service/console/static/{file}" for file in read_files()}
+    console = {f"wolfstream/service/console/{file}" for file in read_files()}
     assert console <= names(wheel)
 
 
@@ -104,3 +104,28 @@ def test_the_module_is_the_command():
     command = [sys.executable, "-m", "wolfstream", "--version"]
     done = subprocess.run(command, capture_output=True, text=True, check=True, timeout=60)
     assert done.stdout.startswith("wolfstream, version ")
+
+
+# What a plain installation lacks: the modules of the extras.
+EXTRAS = ("nats", "sklearn", "pandas", "polars", "pyarrow", "narwhals", "river", "scipy")
+
+
+@pytest.mark.parametrize(
+    "module",
+    [
+        "wolfstream.service.server.main_process",
+        "wolfstream.service.server.worker_server",
+        "wolfstream.service.cli.replay_connections",
+        "wolfstream.service.cli.training_display",
+        "wolfstream.service.client.sync",
+        "wolfstream.service.client.aio",
+    ],
+)
+def test_what_the_command_runs_needs_no_extra(module: str):
+    program = (
+        f"import sys; sys.modules.update(dict.fromkeys({EXTRAS!r}))\n"
+        f"import importlib; importlib.import_module({module!r})"
+    )
+    command = [sys.executable, "-c", program]
+    done = subprocess.run(command, capture_output=True, text=True, check=False, timeout=60)
+    assert done.returncode == 0, done.stderr

@@ -1,7 +1,6 @@
-"""Packages import what the table in CONTRIBUTING.md allows, and their docstrings agree."""
+"""Packages import what the table in CONTRIBUTING.md allows, and imports point downwards."""
 
 import ast
-import importlib
 import re
 from graphlib import TopologicalSorter
 from pathlib import Path
@@ -51,7 +50,7 @@ TELL_TASKS_APART = {
     "service.files.labelled",
     "service.heads.adaptive",
     "service.heads.custom",
-    "service.conversion.streams",
+    "service.offline.stream_conversion",
 }
 # Folders of packages, which hold no modules of their own but leaves.
 FOLDERS = {"service", "service.web", "solver"}
@@ -180,17 +179,6 @@ def test_leaves_import_nothing_but_leaves():
     assert {module: targets for module, targets in imported.items() if targets} == {}
 
 
-@pytest.mark.parametrize("package", sorted(PACKAGES & set(ALLOWED)))
-def test_a_package_says_what_the_table_says(package: str):
-    inside = package if package == "wolfstream" else f"wolfstream.{package}"
-    doc = importlib.import_module(inside).__doc__
-    assert doc
-    imports, _, users = doc.partition("It may import ")[2].partition("It is imported by ")
-    assert set(backticked(imports)) == ALLOWED[package]
-    importers = {other for other in ALLOWED if package in ALLOWED[other]}
-    assert set(backticked(users)) == importers
-
-
 @pytest.mark.parametrize("folder", ["wolfstream", "service", "solver", "tests", "benchmarks"])
 def test_everything_is_imported_under_one_name(folder: str):
     """A user's own `service` or `solver` is never in the way."""
@@ -208,7 +196,7 @@ def test_no_module_imports_itself_through_others():
 
 
 def test_the_graph_sees_imports():
-    assert {"solver.simplex.problem", "solver.working_set.hessian"} <= GRAPH[
+    assert {"solver.frank_wolfe.problem", "solver.working_set.hessian"} <= GRAPH[
         "solver.working_set.sfw"
     ]
     assert "service.web.formats.wire" in GRAPH["service.web.routes.models"]

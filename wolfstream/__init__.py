@@ -5,10 +5,6 @@
 Each name is imported from its home when it is first asked for, so that the client starts without
 the compiled numerics and the estimators start without the client. The estimators need
 scikit-learn, which the extra `sklearn` installs.
-
-It may import `service.cli`, `service.client`, `service.heads`, `service.conversion`,
-`solver.estimators`.
-It is imported by nothing inside the project.
 """
 
 from importlib import import_module
@@ -29,8 +25,8 @@ if TYPE_CHECKING:
     from wolfstream.service.client.river import RemoteClassifier, RemoteRegressor
     from wolfstream.service.client.stream import Stream
     from wolfstream.service.client.sync import Client
-    from wolfstream.service.conversion.files import load, save
     from wolfstream.service.heads.entry_points import CustomLearner
+    from wolfstream.service.offline.estimator_files import load, save
     from wolfstream.solver.estimators.asset_classifier import AssetClassifier
     from wolfstream.solver.estimators.asset_regressor import AssetRegressor
     from wolfstream.solver.estimators.enclosing_ball import EnclosingBall
@@ -112,9 +108,9 @@ _HOMES = {
     "StreamClassifier": "wolfstream.solver.estimators.stream_classifier",
     "StreamRegressor": "wolfstream.solver.estimators.stream_regressor",
     "Unreachable": "wolfstream.service.client.errors",
-    "load": "wolfstream.service.conversion.files",
+    "load": "wolfstream.service.offline.estimator_files",
     "merge": "wolfstream.solver.estimators.stream_classifier",
-    "save": "wolfstream.service.conversion.files",
+    "save": "wolfstream.service.offline.estimator_files",
 }
 
 

@@ -3,8 +3,4 @@
 `table` has the rows, `lookup` finds the one that a request is for. Routing, keys, forwarding,
 frames of streams, clients and the OpenAPI document read them. The other modules are the types of
 what calls take and give, which describe them; nothing is checked by them.
-
-It may import `service.samples`, `service.spec`, `service.access`.
-It is imported by `service.client`, `service.server`, `service.web.routes`, `service.web.openapi`,
-`service.web.transport`, `service.web.formats`, `service.engine`, `service.model`.
 """

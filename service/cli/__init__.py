@@ -1,8 +1,1 @@
-"""The command `wolfstream`: a module for each subcommand, and what they share.
-
-It may import `service.client`, `service.server`, `service.training`, `service.fleet`,
-`service.recovery`, `service.compilation`, `service.storage`, `service.model`, `service.heads`,
-`service.files`, `service.spec`, `service.access`, `service.settings`, `solver.frank_wolfe`,
-`solver.rows`.
-It is imported by `wolfstream`.
-"""
+"""The command `wolfstream`: a module for each subcommand, and what they share."""

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 import click
 
 from wolfstream.service.cli.failures import as_failures
-from wolfstream.service.cli.options import data_option, fleet_option, open_fleet_at
+from wolfstream.service.cli.options import UserPath, data_option, fleet_option, open_fleet_at
 
 # numpy is imported when a command runs: help is quick.
 if TYPE_CHECKING:
@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 @click.command()
 @data_option
 @fleet_option("NATS servers of a fleet to copy instead of --data.")
-@click.argument("directory", type=click.Path(path_type=Path))
+@click.argument("directory", type=UserPath())
 def backup(data: Path, servers: str, directory: Path) -> None:
     """Copy a data directory, or a fleet, into DIRECTORY, also while it learns.
 
@@ -47,7 +47,7 @@ def backup(data: Path, servers: str, directory: Path) -> None:
 
 @click.command()
 @data_option
-@click.argument("directory", type=click.Path(exists=True, file_okay=False, path_type=Path))
+@click.argument("directory", type=UserPath(exists=True, file_okay=False))
 @click.option(
     "--to",
     metavar="MODEL@SEQUENCE|TIME",

@@ -5,9 +5,11 @@ import sys
 import time
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
+from pathlib import Path
 from types import FrameType
 from typing import Self
 
+import click
 from rich.console import Console
 from rich.progress import BarColumn, Progress, ProgressColumn, TextColumn, TimeElapsedColumn
 from rich.table import Table
@@ -15,6 +17,12 @@ from rich.table import Table
 from wolfstream.service.errors import visible
 
 _LINE_SECONDS = 2.0
+
+
+def warn_of(path: Path, messages: Iterable[str]) -> None:
+    """Print warnings about a data file on standard error, one a line."""
+    for message in messages:
+        click.echo(f"Warning: {visible(f'{path}: {message}')}", err=True)
 
 
 class ProgressDisplay:

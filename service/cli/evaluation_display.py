@@ -7,7 +7,7 @@ from rich.text import Text
 
 from wolfstream.service.errors import visible
 from wolfstream.service.files.labelled import Label
-from wolfstream.service.training.evaluation import Evaluation
+from wolfstream.service.offline.evaluation import Evaluation
 from wolfstream.solver.labels import text_of
 
 # A larger confusion matrix would not fit a screen.

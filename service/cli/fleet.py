@@ -5,7 +5,7 @@ from pathlib import Path
 import click
 
 from wolfstream.service.cli.failures import Failure
-from wolfstream.service.cli.options import fleet_option, open_fleet_at
+from wolfstream.service.cli.options import UserPath, fleet_option, open_fleet_at
 
 _servers = fleet_option("NATS servers, separated by commas.", required=True)
 
@@ -19,7 +19,7 @@ def fleet() -> None:
 
 
 @fleet.command("import")
-@click.argument("directory", type=click.Path(exists=True, file_okay=False, path_type=Path))
+@click.argument("directory", type=UserPath(exists=True, file_okay=False))
 @_servers
 def import_(directory: Path, servers: str) -> None:
     """Copy the models of a data directory into a fleet, with their sequences and keys.
@@ -68,7 +68,7 @@ def verify(servers: str) -> None:
 
 
 @fleet.command()
-@click.argument("directory", type=click.Path(file_okay=False, path_type=Path))
+@click.argument("directory", type=UserPath(file_okay=False))
 @_servers
 def export(directory: Path, servers: str) -> None:
     """Copy all models of a fleet into a new data directory, even while it learns.

@@ -4,7 +4,13 @@ from pathlib import Path
 
 import click
 
-from wolfstream.service.cli.options import ask_first, data_option, file_errors, server_option
+from wolfstream.service.cli.options import (
+    UserPath,
+    ask_first,
+    data_option,
+    file_errors,
+    server_option,
+)
 from wolfstream.service.cli.served_models import (
     challengers,
     create,
@@ -46,7 +52,7 @@ def models() -> None:
 @models.command("list")
 @click.option(
     "--data",
-    type=click.Path(file_okay=False, path_type=Path),
+    type=UserPath(file_okay=False),
     help="List the models of this data directory, with their snapshots; no server is asked.",
 )
 @server_option

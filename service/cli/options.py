@@ -31,9 +31,30 @@ NAME_RULE = "use 1 to 63 letters, digits, . _ -, the first one a letter or digit
 _RETRY_SECONDS = 5.0
 _COLUMN = "Column of a table, by its name or its number from 1,"
 
+
+class UserPath(click.Path):
+    """A path, in which ~ stands for the user's home: shells leave --model=~/rooms.model alone."""
+
+    def __init__(self, **checks: Any) -> None:
+        """Begin with the checks of `click.Path`."""
+        super().__init__(path_type=Path, **checks)
+
+    def convert(
+        self,
+        value: "str | os.PathLike[str]",
+        param: click.Parameter | None,
+        ctx: click.Context | None,
+    ) -> Any:
+        """Return a checked path."""
+        if self.exists and value == "-":
+            detail = "standard input is read once, and data twice: save it as a file"
+            self.fail(detail, param, ctx)
+        return super().convert(Path(value).expanduser(), param, ctx)
+
+
 data_option = click.option(
     "--data",
-    type=click.Path(file_okay=False, path_type=Path),
+    type=UserPath(file_okay=False),
     envvar="WOLFSTREAM_DATA",
     default=Path("wolfstream-data"),
     help="The server's data directory.  [WOLFSTREAM_DATA; default: wolfstream-data]",

@@ -12,14 +12,14 @@ from typing import TYPE_CHECKING, Any, TextIO, TypeVar
 import click
 
 from wolfstream.service.cli.failures import Failure, Interrupted
-from wolfstream.service.cli.options import DataSource, column_options
+from wolfstream.service.cli.options import DataSource, UserPath, column_options
 
 # numpy, numba and rich are imported when a command runs: help is quick.
 if TYPE_CHECKING:
     from wolfstream.service.files.labelled import LabelledFile
     from wolfstream.service.heads.protocol import Predictions
+    from wolfstream.service.offline.evaluation import Evaluation, RegressionEvaluation
     from wolfstream.service.recovery.model_files import LoadedModel
-    from wolfstream.service.training.evaluation import Evaluation, RegressionEvaluation
     from wolfstream.solver.arrays import Float64Array
 
 Command = TypeVar("Command", bound=Callable[..., Any])
@@ -27,7 +27,7 @@ _ROWS_AT_ONCE = 1024
 
 
 def _file(name: str) -> Callable[[Command], Command]:
-    path = click.Path(exists=True, dir_okay=False, path_type=Path)
+    path = UserPath(exists=True, dir_okay=False)
     return click.argument(name, type=path)
 
 
@@ -36,7 +36,7 @@ def _file(name: str) -> Callable[[Command], Command]:
 @_file("file")
 @click.option(
     "--output",
-    type=click.Path(dir_okay=False, path_type=Path),
+    type=UserPath(dir_okay=False),
     metavar="FILE",
     help="File to write, whole or not at all.  [default: standard output]",
 )
@@ -112,8 +112,8 @@ def evaluate(model: Path, source: DataSource) -> None:
         raise Interrupted("interrupted") from None
     from wolfstream.service.cli.display import print_tables
     from wolfstream.service.cli.evaluation_display import balance, tables
+    from wolfstream.service.offline.evaluation import Evaluation
     from wolfstream.service.recovery.model_files import describe
-    from wolfstream.service.training.evaluation import Evaluation
 
     click.echo(f"{model}: {describe(loaded)}")
     click.echo(
@@ -148,7 +148,7 @@ def load(path: Path) -> "LoadedModel":
 def evaluate_file(loaded: "LoadedModel", source: DataSource) -> "Evaluation | RegressionEvaluation":
     """Return the scores of the predictions for a labelled file. Raises Failure."""
     from wolfstream.service.cli.display import Bar
-    from wolfstream.service.training.evaluation import Evaluation, RegressionEvaluation
+    from wolfstream.service.offline.evaluation import Evaluation, RegressionEvaluation
 
     data = _open(loaded, source, True)
     classes = loaded.model.published.heads[loaded.model.spec.serve].classes
@@ -182,6 +182,7 @@ def _open(
 
     Raises Failure, also if the rows have another number of features.
     """
+    from wolfstream.service.cli.display import warn_of
     from wolfstream.service.cli.training_display import open_with_bar
     from wolfstream.service.files.labelled import DataFileError
     from wolfstream.service.model.columns import notices_of_names
@@ -207,8 +208,8 @@ def _open(
             f"{source.path}: the rows have {data.features} features{label}; the model needs "
             f"{features}"
         )
-    for notice in notices_of_names(loaded.model.published.rows.form, data.names or ()):
-        click.echo(f"Warning: {source.path}: {notice.message}", err=True)
+    notices = notices_of_names(loaded.model.published.rows.form, data.names or ())
+    warn_of(source.path, (notice.message for notice in notices))
     return data
 
 

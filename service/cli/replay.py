@@ -3,7 +3,6 @@
 import os
 from collections.abc import Iterator
 from contextlib import ExitStack
-from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import click
@@ -11,6 +10,7 @@ import click
 from wolfstream.service.cli.failures import Failure, Interrupted, NoConnection
 from wolfstream.service.cli.options import (
     DataSource,
+    UserPath,
     check_server_url,
     column_options,
     read_json,
@@ -28,7 +28,7 @@ if TYPE_CHECKING:
 
 
 @click.command()
-@click.argument("file", type=click.Path(exists=True, dir_okay=False, path_type=Path))
+@click.argument("file", type=UserPath(exists=True, dir_okay=False))
 @server_option
 @click.option(
     "--model",
@@ -110,15 +110,18 @@ def replay(source: DataSource, features: int | None, **options: Any) -> None:
     from wolfstream.solver.compile_cache import use_compile_cache
 
     use_compile_cache()
+    from wolfstream.service.cli.display import warn_of
     from wolfstream.service.files.labelled import DataFileError, open_data
 
     check_server_url(options["url"])
     try:
         data = open_data(source.path, source.roles, features, texts=True, charset=source.charset)
+        warn_of(source.path, (part.message for part in data.left_out))
         scores = _stream(data, **options)
     except DataFileError as error:
         raise Failure(f"{source.path}: {error}") from None
     for score in scores:
+        warn_of(source.path, score.warnings)
         click.echo(_summary(score))
         if score.judged:
             _show_classes(score)

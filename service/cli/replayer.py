@@ -20,9 +20,10 @@ from wolfstream.service.client.batches import Batch
 from wolfstream.service.client.errors import ClientError, Refused, Unreachable
 from wolfstream.service.errors import visible
 from wolfstream.service.files.labelled import Label
-from wolfstream.service.training.evaluation import Evaluation
+from wolfstream.service.offline.evaluation import Evaluation
 from wolfstream.solver.labels import key_of
 
+MOST_WARNINGS = 16
 _MAX_SAMPLES_IN_FLIGHT = 8192
 
 
@@ -41,6 +42,7 @@ class Score:
         measured: samples for which a number was predicted.
         absolute_error: sum over the measured samples.
         description: of the head in the last response.
+        warnings: sentences of the responses, the first MOST_WARNINGS different ones.
         ranks: the head's scores after the replay; empty if it has none.
     """
 
@@ -54,6 +56,7 @@ class Score:
     measured: int = 0
     absolute_error: float = 0.0
     description: dict[str, Any] = field(default_factory=dict)
+    warnings: list[str] = field(default_factory=list)
     ranks: dict[str, Any] = field(default_factory=dict)
 
     @property
@@ -75,6 +78,9 @@ class Score:
         """Count the response to a batch."""
         self.samples += len(labels)
         self.description = response.get("head", {})
+        for warning in response.get("warnings", ()):
+            if len(self.warnings) < MOST_WARNINGS and warning["message"] not in self.warnings:
+                self.warnings.append(warning["message"])
         for label, predicted in zip(labels, response["results"]["prediction"], strict=True):
             if isinstance(predicted, float):  # labels of classes are never floats
                 self.measured += 1

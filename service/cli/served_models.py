@@ -6,7 +6,13 @@ from typing import Any
 
 import click
 
-from wolfstream.service.cli.options import ask_first, read_json, server_client, server_option
+from wolfstream.service.cli.options import (
+    UserPath,
+    ask_first,
+    read_json,
+    server_client,
+    server_option,
+)
 from wolfstream.service.cli.tables import table
 from wolfstream.service.errors import visible
 
@@ -56,7 +62,7 @@ def show(model: str, url: str, as_json: bool) -> None:
 @click.option(
     "--load",
     "file",
-    type=click.Path(exists=True, dir_okay=False, path_type=Path),
+    type=UserPath(exists=True, dir_okay=False),
     help="Create it from this model file, which `wolfstream.save`, `train` or a server wrote.",
 )
 @server_option

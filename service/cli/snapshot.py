@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from wolfstream.service.cli.failures import Failure
-from wolfstream.service.cli.options import MODEL_NAME, NAME_RULE, data_option, file_errors
+from wolfstream.service.cli.options import MODEL_NAME, NAME_RULE, UserPath, data_option, file_errors
 from wolfstream.service.cli.tables import table
 from wolfstream.service.cli.train import check_out
 
@@ -15,7 +15,7 @@ from wolfstream.service.cli.train import check_out
 if TYPE_CHECKING:
     from wolfstream.service.recovery.model_files import LoadedModel
 
-_model_file = click.argument("file", type=click.Path(exists=True, dir_okay=False, path_type=Path))
+_model_file = click.argument("file", type=UserPath(exists=True, dir_okay=False))
 
 
 @click.group()
@@ -49,7 +49,7 @@ def snapshot() -> None:
     "out",
     required=True,
     metavar="FILE",
-    type=click.Path(dir_okay=False, path_type=Path),
+    type=UserPath(dir_okay=False),
     help="The model file to write, whole or not at all.",
 )
 @click.option(
@@ -125,7 +125,7 @@ def import_(data: Path, file: Path, name: str) -> None:
     metavar="PATH...",
     nargs=-1,
     required=True,
-    type=click.Path(exists=True, path_type=Path),
+    type=UserPath(exists=True),
 )
 def verify(paths: tuple[Path, ...]) -> None:
     """Check model files and data directories for damage, and print a line for each problem.

@@ -8,23 +8,23 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from wolfstream.service.cli.failures import Failure, Interrupted
-from wolfstream.service.cli.options import DataSource, column_options
+from wolfstream.service.cli.options import DataSource, UserPath, column_options
 from wolfstream.service.cli.train_options import check_usage, training_options
 from wolfstream.service.spec.heads import ALGORITHMS, HEAD_OPTIONS, TOLERANCE, algorithms_of
 
 # numpy, numba and rich are imported when the command runs: help is quick.
 if TYPE_CHECKING:
-    from wolfstream.service.training.plan import Plan
+    from wolfstream.service.offline.training_plan import Plan
 
 
 @click.command()
-@click.argument("file", type=click.Path(exists=True, dir_okay=False, path_type=Path))
+@click.argument("file", type=UserPath(exists=True, dir_okay=False))
 @click.option(
     "--model",
     "out",
     required=True,
     metavar="OUT",
-    type=click.Path(dir_okay=False, path_type=Path),
+    type=UserPath(dir_okay=False),
     help="The model file to write, whole or not at all.",
 )
 @click.option("--force", is_flag=True, help="Overwrite OUT.")
@@ -72,18 +72,19 @@ def train(
     from wolfstream.solver.compile_cache import use_compile_cache
 
     use_compile_cache()
+    from wolfstream.service.cli.display import warn_of
     from wolfstream.service.cli.training_display import read_with_bar, summary, train_with_bar
     from wolfstream.service.errors import Invalid
     from wolfstream.service.files.labelled import DataFileError
+    from wolfstream.service.offline.training_plan import CannotTrain
     from wolfstream.service.storage.snapshot_format import write_state
-    from wolfstream.service.training.plan import CannotTrain
 
     try:
         try:
             dense = dense or ALGORITHMS[options["algorithm"]].way == "fit"
             data = read_with_bar(source, dense, options["task"], _takes_texts(options))
             began = time.monotonic()
-            state, report = train_with_bar(data, _plan(options))
+            state, report, warnings = train_with_bar(data, _plan(options))
         except (DataFileError, CannotTrain) as error:
             raise Failure(f"{source.path}: {error}") from None
         except Invalid as error:
@@ -96,6 +97,7 @@ def train(
             raise Failure(f"{out} cannot be written: {error.strerror or error}") from None
     except KeyboardInterrupt:
         raise Interrupted("interrupted; nothing was written") from None
+    warn_of(source.path, warnings)
     click.echo(summary(report, seconds, out))
     if not report["complete"] and "interrupted" in report:
         raise Interrupted(f"interrupted; {out} has what was learned until then")
@@ -120,7 +122,7 @@ def _takes_texts(options: dict[str, Any]) -> bool:
 
 
 def _plan(options: dict[str, Any]) -> "Plan":
-    from wolfstream.service.training.plan import Plan
+    from wolfstream.service.offline.training_plan import Plan
     from wolfstream.solver.frank_wolfe.solve_dual import Settings
 
     kernel: dict[str, Any] = {"type": options["kernel"]}

@@ -2,13 +2,12 @@
 
 from collections.abc import Callable
 from itertools import chain
-from pathlib import Path
 from typing import Any, TypeVar
 
 import click
 from click.core import ParameterSource
 
-from wolfstream.service.cli.options import read_bases, read_gamma, read_weights
+from wolfstream.service.cli.options import UserPath, read_bases, read_gamma, read_weights
 from wolfstream.service.spec.heads import (
     ALGORITHMS,
     DEFAULT_ALGORITHM,
@@ -231,7 +230,7 @@ _FILES = (
     click.option("--dense", is_flag=True, help="Make rows of svmlight and CSR arrays dense."),
     click.option(
         "--test",
-        type=click.Path(exists=True, dir_okay=False, path_type=Path),
+        type=UserPath(exists=True, dir_okay=False),
         metavar="FILE",
         help="File of labelled samples; the accuracy on them is printed at the end.",
     ),

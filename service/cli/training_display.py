@@ -7,16 +7,16 @@ from typing import Any
 import numpy as np
 from rich.filesize import decimal
 
-from wolfstream.service.cli.display import Bar, gentle_interrupt
+from wolfstream.service.cli.display import Bar, gentle_interrupt, warn_of
 from wolfstream.service.cli.options import DataSource
-from wolfstream.service.compilation.process import Threads
 from wolfstream.service.files.labelled import LabelledFile, open_data
 from wolfstream.service.heads import fit
 from wolfstream.service.heads.kinds import KINDS
+from wolfstream.service.offline.training import StreamProgress, train
+from wolfstream.service.offline.training_plan import Data, Plan
+from wolfstream.service.process_settings import Threads
 from wolfstream.service.spec.heads import ALGORITHMS, TaskName
 from wolfstream.service.storage.snapshot_format import State
-from wolfstream.service.training.plan import Data, Plan
-from wolfstream.service.training.train import StreamProgress, train
 from wolfstream.solver.frank_wolfe.driver import Progress
 from wolfstream.solver.rows.matrix import Matrix, concatenate_rows
 
@@ -57,7 +57,10 @@ def _join_rows(batches: list[Matrix | list[list[Any]]]) -> Matrix | list[list[An
 
 
 def open_with_bar(source: DataSource, **options: Any) -> LabelledFile:
-    """Open a data file, with a bar while it is checked; see `open_data`. Raises DataFileError."""
+    """Open a data file, with a bar while it is checked; warn of what is left out.
+
+    See `open_data`. Raises DataFileError.
+    """
     path, roles, charset = source
     with Bar(f"checking {path.name}") as bar:
         size = max(path.stat().st_size, 1)
@@ -65,10 +68,12 @@ def open_with_bar(source: DataSource, **options: Any) -> LabelledFile:
         def watch(position: int) -> None:
             bar.show(position / size, f"{position / 2**20:.1f} of {size / 2**20:.1f} MB")
 
-        return open_data(path, roles, watch=watch, charset=charset, **options)
+        file = open_data(path, roles, watch=watch, charset=charset, **options)
+    warn_of(path, (part.message for part in file.left_out))
+    return file
 
 
-def train_with_bar(data: Data, plan: Plan) -> tuple[State, dict[str, Any]]:
+def train_with_bar(data: Data, plan: Plan) -> tuple[State, dict[str, Any], list[str]]:
     """Train with a bar; the first Ctrl-C ends training early. Raises the errors of `train`."""
     if plan.online:
         Threads().use(1)  # as in a server by default, for the same model to the bit
@@ -85,10 +90,10 @@ def train_with_bar(data: Data, plan: Plan) -> tuple[State, dict[str, Any]]:
                 gap_display.show(bar, now)
             return interruption.requested
 
-        state, report = train(data, plan, observe)
+        state, report, warnings = train(data, plan, observe)
     if interruption.requested:
         report["interrupted"] = True
-    return state, report
+    return state, report, warnings
 
 
 def _stream_text(now: StreamProgress) -> str:

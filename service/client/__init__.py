@@ -2,7 +2,4 @@
 
 What a call sends, when it is retried and what responses mean is written once, without input or
 output, in `steps`, `calls`, `sample_calls` and `session`.
-
-It may import `service.conversion`, `service.files`, `service.calls`.
-It is imported by `wolfstream`, `service.cli`.
 """

@@ -195,7 +195,7 @@ def _model_bytes(source: Any) -> bytes:
     if isinstance(source, str | os.PathLike):
         return Path(source).read_bytes()
     # The numerics are imported only for an estimator.
-    from wolfstream.service.conversion.files import encode
+    from wolfstream.service.offline.estimator_files import encode
 
     return encode(source)
 
@@ -215,6 +215,6 @@ def _save_or_load(content: bytes, name: str, path: str | os.PathLike[str] | None
         partial.write_bytes(content)
         partial.replace(path)
         return None
-    from wolfstream.service.conversion.files import decode
+    from wolfstream.service.offline.estimator_files import decode
 
     return decode(content, f"the model {name!r}")

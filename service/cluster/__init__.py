@@ -22,8 +22,4 @@ Replicas of a fleet exchange views over HTTP:
 One replica leads a model. `members` tells which replicas live, and `roles` decides which of them
 leads what. `followed_views` requests the views that a replica needs, `peers` sends the requests,
 `view_messages` is their format, and `membership` has all of these.
-
-It may import `service.fleet`, `service.engine`, `service.compilation`, `service.storage`,
-`service.model`, `service.samples`, `service.spec`, `service.diagnostics`, `service.settings`.
-It is imported by `service.server`, `service.web.routes`, `service.web.transport`.
 """

@@ -18,7 +18,7 @@ from wolfstream.service.cluster.channel import (
 )
 from wolfstream.service.cluster.feeds import Feeds
 from wolfstream.service.cluster.versions import ViewVersion
-from wolfstream.service.diagnostics.metrics import Histogram
+from wolfstream.service.diagnostics.metrics import Histogram, RequestDurations
 from wolfstream.service.engine.facade import Engine
 from wolfstream.service.engine.queue_items import LearnRequest, Response
 from wolfstream.service.errors import InDoubt, ModelBroken, Refusal, ServerFailed
@@ -217,9 +217,6 @@ def _forward(done: "asyncio.Future[Response]", reply: _Reply) -> None:
 # How long `report` waits for the workers' counts.
 _REPORT_SECONDS = 1.0
 
-# (route, method, class of status) -> durations of requests.
-Requests = dict[tuple[str, str, str], Histogram]
-
 
 class Leader:
     """Serves the workers of the process that learns.
@@ -248,7 +245,7 @@ class Leader:
             fleet: see `Announcements`.
         """
         self._engine, self._spent = engine, spent
-        self.requests: Requests = {}
+        self.requests: RequestDurations = {}
         self.announcements = Announcements(engine, held, fleet)
         self._calls = CallHandlers(engine, feeds, self.announcements.model)
         # Worker whose report was requested -> done once it has arrived.

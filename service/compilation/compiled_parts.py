@@ -7,22 +7,11 @@ import time
 from collections.abc import Callable, Hashable, Iterable, Iterator
 from dataclasses import dataclass
 
-import numpy as np
-
-from wolfstream.service.heads.exercises import rows_of_kind, rows_to_learn
+from wolfstream.service.heads.batch_exercise import exercise_batch
 from wolfstream.service.heads.kinds import KINDS
-from wolfstream.service.model.learner import Learner
-from wolfstream.service.model.live import Model
+from wolfstream.service.model.exercises import exercise_preparation, exercise_tables
 from wolfstream.service.spec.model import ModelSpec
 from wolfstream.solver.compile_cache import compile_once, is_complete
-from wolfstream.solver.frank_wolfe.methods import METHODS
-from wolfstream.solver.frank_wolfe.one_versus_one import solve_pairs
-from wolfstream.solver.frank_wolfe.solve_dual import Settings
-from wolfstream.solver.kernels.functions import Kernel
-from wolfstream.solver.prepare.named_rows import named_values
-from wolfstream.solver.prepare.row_form import Preparing
-from wolfstream.solver.rows.matrix import n_rows
-from wolfstream.solver.stream.rows import StreamRows
 
 # The models whose code is compiled first, in this order: specs, and whether rows are sparse.
 _COMPILED_FIRST = (
@@ -180,12 +169,12 @@ def _parts() -> Iterator[CompiledPart]:
                     yield CompiledPart(f"{head} ({name})", code, spec, sparse, exercise)
                 for name, exercise in kind.later.items():
                     yield CompiledPart(f"{head} ({name})", code, spec, sparse, exercise, later=True)
-    yield CompiledPart("preparation", _PREPARATION, ModelSpec(), False, _prepare)
+    yield CompiledPart("preparation", _PREPARATION, ModelSpec(), False, exercise_preparation)
     yield CompiledPart(
-        "preparation of tables", _PREPARATION, ModelSpec(), False, _prepare_table, later=True
+        "preparation of tables", _PREPARATION, ModelSpec(), False, exercise_tables, later=True
     )
     for sparse in (False, True):
-        yield CompiledPart("batch solvers", _BATCH, ModelSpec(), sparse, _solve, later=True)
+        yield CompiledPart("batch solvers", _BATCH, ModelSpec(), sparse, exercise_batch, later=True)
 
 
 def _rank(part: CompiledPart) -> tuple[int, bool]:
@@ -201,29 +190,3 @@ def _codes_of(spec: ModelSpec) -> set[tuple[str, Hashable]]:
     """Return what decides which compiled code a model of this spec runs."""
     codes: set[tuple[str, Hashable]] = {(name, KINDS[name].code(spec)) for name in spec.heads}
     return codes if spec.prepare is None else codes | {_PREPARATION}
-
-
-def _solve(_: ModelSpec, sparse: bool) -> None:
-    """Solve a small problem with each batch method."""
-    X = rows_of_kind(sparse)
-    codes = np.arange(n_rows(X)) % 2
-    ridge = np.full(len(codes), 0.5)
-    for method in METHODS:
-        settings = Settings(method, start_size=8)  # type: ignore[arg-type]
-        list(solve_pairs(Kernel("rbf"), X, codes, ridge, settings, np.random.default_rng(0)))
-
-
-def _prepare(spec: ModelSpec, _: bool) -> None:
-    learner, X = Learner(Model(0, "exercise", spec)), rows_to_learn()
-    learner.rows.form = learner.rows.form.after(X)
-    learner.rows.prepared(X)
-    learner.publish()
-    learner.model.published.rows.prepared(X)
-
-
-def _prepare_table(_: ModelSpec, sparse: bool) -> None:
-    del sparse
-    rows, table = StreamRows(Preparing()), named_values([{"number": 1.0, "text": "a"}])
-    rows.form = rows.form.after(table)
-    rows.note(table)
-    rows.head_rows(table)

@@ -1,7 +1,1 @@
-"""What a server reports about its work: counters, ids of requests, and the diagnostic log.
-
-It may import nothing of the rest.
-It is imported by `service.server`, `service.web.routes`, `service.web.metrics`,
-`service.web.transport`, `service.web.formats`, `service.cluster`, `service.engine`,
-`service.model`.
-"""
+"""What a server reports about its work: counters, ids of requests, and the diagnostic log."""

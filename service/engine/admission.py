@@ -57,10 +57,14 @@ from wolfstream.service.storage.entries import Entry, KeyedRequest
 from wolfstream.solver.prepare.named_rows import n_entries
 from wolfstream.solver.prepare.row_form import RowForm
 
+logger = logging.getLogger(__name__)
+
 # Requests with at most this many values, or labels, are checked in about ten milliseconds.
 _VALUES, _LABELS = 1 << 14, 1 << 11
 # No request of fewer bytes, as the queue counts them, is costly.
 COSTLY_BYTES = 1 << 17
+# The most samples of requests that are checked together: a draft takes memory in advance for these.
+_TOGETHER = SMALL
 
 
 def is_costly(request: GroupRequest) -> bool:
@@ -113,12 +117,6 @@ def _with_outcomes(request: LabelRequest, learner: Learner, time: int) -> LabelR
         return request._replace(precomputed=joiner.look_up(request.labels))
     except Refusal:
         return request
-
-
-logger = logging.getLogger(__name__)
-
-# The most samples of requests that are checked together: a draft takes memory in advance for these.
-_TOGETHER = SMALL
 
 
 class Admission(NamedTuple):

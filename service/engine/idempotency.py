@@ -145,11 +145,12 @@ class IdempotencyKeys:
         model = log.model
         self.forget(model)
         self._logs[model] = log
-        sequences = {key: sequence for sequence, key in log.keys()}  # noqa: SIM118
+        sequences: dict[bytes, int] = {}
+        for sequence, key, n_bytes in log.keys():  # noqa: SIM118
+            sequences[key] = sequence
+            self._add_size(model, sequence, n_bytes or 0)
         if sequences:
             self._sequences[model] = sequences
-        for sequence, n_bytes in log.sizes(_SMALL_BYTES):
-            self._add_size(model, sequence, n_bytes)
 
     def find(self, model: int, key: bytes) -> KeyedRequest | None:
         """Return the request that was committed under a key; None if there is none.

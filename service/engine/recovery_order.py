@@ -14,10 +14,10 @@ from concurrent.futures import FIRST_COMPLETED, Future, ThreadPoolExecutor, wait
 from contextlib import contextmanager, suppress
 from typing import NamedTuple
 
-from wolfstream.service.compilation.process import give_back_memory
 from wolfstream.service.engine.writer_role import Products, WriterRole
 from wolfstream.service.errors import StartupError, StorageFailed
 from wolfstream.service.model.learner import Learner
+from wolfstream.service.process_settings import give_back_memory
 from wolfstream.service.recovery.model_recovery import (
     new_learner,
     recover_model,

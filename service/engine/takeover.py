@@ -19,6 +19,7 @@ from wolfstream.service.recovery.model_recovery import (
     bring_back,
     check_complete,
     new_learner,
+    saved_sequences,
     stop_faulty,
     warn_of_other_numerics,
 )
@@ -54,6 +55,9 @@ class Standby:
         self.entry = entry
         self._storage = storage
         self._log: UnownedLog | None = None  # as far as it was read; None once led
+        # Whether the newest snapshot was restored when the log was last read from its beginning.
+        # Others that its writer saves are passed over, too, and all would be learned each time.
+        self._restores_newest = True
         self.learner = self._begin()
 
     def _begin(self) -> Learner:
@@ -110,11 +114,13 @@ class Standby:
     def _has_snapshot_ahead(self, log: LogReader) -> bool:
         """Return whether the samples before the newest snapshot would take long to learn."""
         learner = self.learner
+        if not self._restores_newest:
+            return False
         seconds = learner.model.learning_time.seconds_per_sample(learner.model.spec.serve) or 0.0
         worth = _WORTH_SECONDS / max(seconds, 1e-9)
         if log.end() - learner.sequence < worth:
             return False
-        saved = self._storage.snapshots.sequences(learner.model.id)
+        saved = saved_sequences(learner.model, self._storage.snapshots)
         return max(saved, default=0) - learner.sequence >= worth
 
     def _load(self, *, may_be_purged: bool) -> None:
@@ -129,6 +135,7 @@ class Standby:
         self.learner = self._begin()
         log = self._log = self._storage.journal.reader(self.entry.number)
         self._n_rollbacks = log.n_rollbacks
+        newest = max(saved_sequences(self.learner.model, self._storage.snapshots), default=0)
         try:
             keys = bring_back(
                 self.learner,
@@ -140,6 +147,7 @@ class Standby:
         except LogGap:
             self._begun = False
             return
+        self._restores_newest = self.learner.model.snapshot_sequence >= newest
         warn_of_other_numerics(self.learner, self.entry.spec)
         self._store_answers(log, keys)
         self._begun = log.n_rollbacks == self._n_rollbacks

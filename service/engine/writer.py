@@ -16,7 +16,6 @@ from collections.abc import Callable, Hashable, Iterable, Iterator
 from contextlib import AbstractContextManager, contextmanager
 from typing import Any
 
-from wolfstream.service.compilation.process import Threads, give_back_memory
 from wolfstream.service.diagnostics.metrics import Metrics
 from wolfstream.service.engine.challengers import Challengers
 from wolfstream.service.engine.commits import Commits
@@ -37,6 +36,7 @@ from wolfstream.service.errors import AnotherState, InDoubt, NotReady, Refusal
 from wolfstream.service.heads.fit import Fit, Window
 from wolfstream.service.model.live import Model
 from wolfstream.service.model.memory import ModelMemory
+from wolfstream.service.process_settings import Threads, give_back_memory
 from wolfstream.service.recovery.model_files import LoadedModel
 from wolfstream.service.recovery.uploads import filled
 from wolfstream.service.settings import Settings

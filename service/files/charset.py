@@ -11,13 +11,17 @@ from typing import NamedTuple, TextIO
 from wolfstream.service.files.text import DataFileError
 
 UTF16_MARKS = (BOM_UTF16_LE, BOM_UTF16_BE)
-_UTF8 = frozenset(("utf-8", "utf8", "us-ascii", "ascii"))
+_UTF8 = frozenset(("utf-8", "utf8", "utf-8-sig", "us-ascii", "ascii"))
 # Charsets and the names of their codecs. Some others of Python's codecs are slow or unpack bodies.
 _CODECS = {f"windows-125{k}": f"cp125{k}" for k in range(9)}
 _CODECS |= {f"iso-8859-{k}": f"iso8859-{k}" for k in (*range(1, 12), *range(13, 17))}
 _CODECS |= {"latin1": "iso8859-1", "macintosh": "mac-roman", "shift_jis": "cp932", "gbk": "gb18030"}
 _CODECS |= {name: name for name in ("utf-16", "utf-16le", "utf-16be", "koi8-r", "big5", "gb18030")}
 _CODECS |= {name: name for name in ("euc-jp", "euc-kr")}
+# Other names of these: as Python and databases write them.
+_OTHER_NAMES = {codec: codec for codec in _CODECS.values()}
+_OTHER_NAMES |= {f"windows{codec[2:]}": codec for codec in _CODECS.values() if codec[:4] == "cp12"}
+_OTHER_NAMES |= {"latin-1": "iso8859-1", "shift-jis": "cp932", "sjis": "cp932"}
 
 
 def codec_of(charset: str | None, begin: bytes) -> str | None:
@@ -30,10 +34,12 @@ def codec_of(charset: str | None, begin: bytes) -> str | None:
     name = "utf-8" if charset is None else charset.lower()
     if name in _UTF8:
         return "utf-16" if begin[:2] in UTF16_MARKS else None
-    if name not in _CODECS:
+    dashed = name.replace("_", "-")
+    codec = _CODECS.get(name) or _CODECS.get(dashed) or _OTHER_NAMES.get(dashed)
+    if codec is None:
         charsets = ", ".join(["utf-8", *_CODECS])
         raise DataFileError(f"the charset {name[:40]!r} is not known; use one of {charsets}")
-    return _CODECS[name]
+    return codec
 
 
 class TextFile(NamedTuple):

@@ -10,6 +10,8 @@ LONGEST_MARK = 16
 GZIP_MARK = b"\x1f\x8b"
 _UNPACK = "is compressed: unpack it first"
 _EXPORT = "save it as CSV there (in a spreadsheet: CSV UTF-8)"
+# Tables that a browser has saved, and those of some programs that call them .xls.
+_MARKUP = (b"<html", b"<HTML", b"<!DOCTYPE", b"<!doctype", b"<table", b"<?xml")
 # The first bytes of a file, and what to say about it.
 _FORMATS = (
     (GZIP_MARK, f"{_UNPACK}, as with gunzip"),
@@ -21,6 +23,7 @@ _FORMATS = (
     (b"SQLite format 3", "is a database of SQLite: export the table as CSV"),
     (b"\x89HDF", "is HDF5: write the table as CSV or Parquet"),
     (b"%PDF", "is a PDF: data files are CSV, NDJSON, svmlight, npz, Parquet or Arrow"),
+    *((mark, f"is a web page or XML: {_EXPORT}") for mark in _MARKUP),
     (b"\x93NUMPY", "is one array of numpy: write an npz file with arrays X and y"),
     (b"\x80\x04\x95", "is a pickle, which is not read: write the table as CSV or Parquet"),
     (b"\x80\x05\x95", "is a pickle, which is not read: write the table as CSV or Parquet"),

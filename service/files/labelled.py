@@ -15,6 +15,7 @@ import numpy as np
 from wolfstream.service.files.arrow import Columns, is_arrow, is_parquet, read_table_file
 from wolfstream.service.files.charset import TextFile
 from wolfstream.service.files.foreign import refuse_foreign
+from wolfstream.service.files.left_out import LeftOut, left_out_parts
 from wolfstream.service.files.ndjson import is_ndjson, read_ndjson
 from wolfstream.service.files.npz import Label, dense_rows, read_npz, sparse_rows
 from wolfstream.service.files.roles import NO_ROLES, Roles
@@ -84,6 +85,7 @@ class LabelledFile:
             unit or a currency; "" if all labels are numbers.
         names: the names of the features, from the header of a table; None for other files.
         plain: whether all values are numbers.
+        left_out: what of a table is left out without being refused.
     """
 
     samples: int
@@ -95,6 +97,7 @@ class LabelledFile:
     names: tuple[str, ...] | None
     plain: bool
     _read: Callable[[int, int, int], Iterator[Batch]]
+    left_out: Sequence[LeftOut] = ()
 
     def for_task(self, task: str) -> "LabelledFile":
         """Return the file for a model of a task; for regression, with its labels as numbers.
@@ -158,6 +161,10 @@ def open_data(
 
     Raises DataFileError.
     """
+    if path.is_fifo():
+        raise DataFileError(
+            "is a pipe, and a file is checked from end to end before it is read: save it as a file"
+        )
     wanted = ReadOptions(roles, features, sparse, labelled, first_index, watch, texts, charset)
     source = TextFile(path, charset)
     try:
@@ -222,6 +229,7 @@ def _open_table(columns: Columns, wanted: ReadOptions) -> LabelledFile:
         tuple(table.names),
         plain,
         read,
+        left_out_parts(titles=0, unnamed=table.unnamed),
     )
 
 
@@ -291,8 +299,9 @@ def _open_text(
     first_index = indexed.first_index if indexed else None
     header = lines.names if isinstance(lines, CsvText) else None
     names = None if header is None else tuple(header)
+    left_out = lines.left_out if isinstance(lines, CsvText) else ()
     return LabelledFile(
-        samples, features, sparse, lines.labelled, first_index, word, names, plain, read
+        samples, features, sparse, lines.labelled, first_index, word, names, plain, read, left_out
     )
 
 

@@ -43,20 +43,22 @@ def _flat(row: Mapping[Any, Any], known: dict[str, str]) -> dict[Any, Any]:
             flat[name] = _text(value)
             continue
         parts = list(islice(_parts(str(name), value), MOST_VALUES + 1))
-        named = {known.setdefault(key, key): inner for key, inner in parts}
+        named = dict(parts)
         taken = any(key in flat or (key in row and key != name) for key in named)
         if taken or len(named) < len(parts) or not _are_few(named, known):
-            named = {name: value}
-        flat |= named
+            flat[name] = value
+        else:
+            flat |= {known.setdefault(key, key): inner for key, inner in parts}
     return flat
 
 
 def _are_few(named: Mapping[str, Any], known: Mapping[str, str]) -> bool:
-    return (
-        len(named) <= MOST_VALUES
-        and len(known) <= _MOST_NAMES
-        and max(map(len, named), default=0) <= _LONGEST_NAME
-    )
+    """Return whether so many names may be made. Others are not kept: rows may have many."""
+    if len(named) > MOST_VALUES or max(map(len, named), default=0) > _LONGEST_NAME:
+        return False
+    if len(known) + len(named) <= _MOST_NAMES:
+        return True
+    return len(known) + sum(name not in known for name in named) <= _MOST_NAMES
 
 
 def _parts(name: str, value: Any, depth: int = 0) -> Iterator[tuple[str, Any]]:
@@ -73,6 +75,50 @@ def _text(value: Any) -> Any:
     if not isinstance(value, list | tuple) or not all(isinstance(item, str) for item in value):
         return value
     return ", ".join(value) or None
+
+
+def path_in(row: Any, name: str) -> tuple[str, ...]:
+    """Return the names that lead to a value in a row, given the name that `flat_rows` gave it."""
+    if isinstance(row, dict) and name not in row:
+        for key, value in row.items():
+            if isinstance(value, dict) and name.startswith(f"{key}."):
+                for path in _paths((str(key),), value):
+                    if ".".join(path) == name:
+                        return path
+    return (name,)
+
+
+def shared_paths(rows: Iterable[Mapping[Any, Any]]) -> dict[str, tuple[str, ...] | None]:
+    """Return name with a dot -> the names that lead to its values; None if rows differ in it.
+
+    rows: as they were sent.
+    """
+    shared: dict[str, tuple[str, ...] | None] = {}
+    for row in rows:
+        for key, value in row.items():
+            paths: Iterable[tuple[str, ...]] = ()
+            if not isinstance(value, dict):
+                paths = [(key,)] if isinstance(key, str) and "." in key else ()
+            elif len(shared) < _MOST_NAMES:
+                paths = _paths((str(key),), value)
+            for path in paths:
+                name = ".".join(path)
+                if shared.setdefault(name, path) != path:
+                    shared[name] = None
+    return shared
+
+
+def _paths(path: tuple[str, ...], value: Any) -> Iterator[tuple[str, ...]]:
+    """Yield the names that lead to each value in a value, as many as become columns."""
+    return islice(_all_paths(path, value), MOST_VALUES)
+
+
+def _all_paths(path: tuple[str, ...], value: Any) -> Iterator[tuple[str, ...]]:
+    if isinstance(value, dict) and len(path) <= DEEPEST:
+        for key, inner in value.items():
+            yield from _all_paths((*path, str(key)), inner)
+    else:
+        yield path
 
 
 def what_stays(value: Any) -> str:

@@ -9,6 +9,7 @@ from typing import Any, NoReturn
 import numpy as np
 
 from wolfstream.service.files.layout import ROWS_READ, find_layout
+from wolfstream.service.files.left_out import LeftOut, left_out_parts
 from wolfstream.service.files.roles import (
     LABEL_COLUMNS,
     NO_ROLES,
@@ -41,8 +42,11 @@ _NO_FEATURES = (
 # A number with a decimal comma, also 1,234, and one that has commas between thousands.
 _DECIMAL_COMMA = re.compile(r"[+-]?\d+,\d+(?:[eE][+-]?\d+)?")
 _THOUSANDS = re.compile(r"[^\d]*\d{1,3}(?:(?:,\d{3}){2,}|,\d{3}\.\d*)[^\d]*")
-# What the reader says, for users.
-_MALFORMED = {"unexpected end of data": "a quotation mark opens a field that nothing ends"}
+# What the reader says of a cell whose quotation mark nothing ends.
+_UNENDED = "unexpected end of data"
+# `RowLines` and the bounds on bodies bound what a cell may have; the module's own limit, which is
+# one of the whole process, would refuse long texts.
+csv.field_size_limit(2**31 - 1)
 
 
 class CsvText:
@@ -108,6 +112,11 @@ class CsvText:
             raise DataFileError(_NO_FEATURES, 1)
 
     @property
+    def left_out(self) -> list[LeftOut]:
+        """What of the file is left out without being refused."""
+        return left_out_parts(self.titles, self.unnamed)
+
+    @property
     def unnamed(self) -> list[int]:
         """Numbers, from 1, of columns that are left out because they have no name."""
         return [i for i, name in enumerate(self._names, 1) if self.has_header and not name]
@@ -159,8 +168,12 @@ class CsvText:
             self.line = line
             if len(fields) != self.columns:
                 top = "the header" if self._layout.above else "the first line"
-                detail = f"has {len(fields)} columns, {top} has {self.columns}"
-                raise DataFileError(detail, line)
+                raise DataFileError(
+                    f"has {len(fields)} columns, {top} has {self.columns}: leave the line out if "
+                    "it is a note or a sum, and put a cell that has the separator "
+                    f"{self._layout.delimiter!r} between quotation marks",
+                    line,
+                )
             label = ""
             if label_place is not None and self.labelled and not any(map(str.strip, fields)):
                 continue  # a spreadsheet's empty row
@@ -200,19 +213,25 @@ class CsvText:
 
         It ends on this line.
         """
-        above = self._layout.above
+        above, ended = self._layout.above, 0
         with self._source.open(encoding="utf-8-sig", newline="") as file:
             lines = RowLines(file, self._longest_row, self._watch)
             reader = csv.reader(lines, delimiter=self._layout.delimiter, strict=True)
             try:
                 for row in reader:
                     lines.end_row()
+                    ended = reader.line_num
                     if row and above:
                         above -= 1
                     elif row:
                         yield reader.line_num, row
             except csv.Error as error:
-                detail = _MALFORMED.get(str(error), str(error))
+                detail = str(error)
+                if detail == _UNENDED:
+                    detail = (
+                        "a quotation mark opens a field that nothing ends, in the row that begins "
+                        f"on line {ended + 1}"
+                    )
                 raise DataFileError(f"is not CSV: {detail}", reader.line_num) from None
 
     def _refuse(self, line: int, row: list[str]) -> NoReturn:

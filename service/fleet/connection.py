@@ -39,6 +39,9 @@ _RECONNECT_SECONDS, _CHECK_SECONDS = 5.0, 0.02
 # go to the stream's leader. Servers route reads to a copy that is stopped or cut off until they
 # have closed their connections to it.
 _COPY_SECONDS, _SILENT_SECONDS = 2.0, 10.0
+# How long a stream's leader is asked again for a message, and the pause between two requests. A new
+# leader is elected within some seconds.
+_READ_SECONDS, _AGAIN_SECONDS = 5.0, 0.1
 
 
 class NatsRefusal(Exception):
@@ -283,15 +286,32 @@ class NatsConnection:
     async def _get_from_leader(
         self, stream: str, request: Mapping[str, Any]
     ) -> StreamMessage | None:
-        try:
-            answer = await self.call(f"STREAM.MSG.GET.{stream}", request)
-        except NatsRefusal as error:
-            if error.code == _NO_MESSAGE:
-                return None
-            raise
+        """Return one message, or None; ask again for some seconds if there is no answer.
+
+        A server that is stopped while it leads the stream takes the requests that have reached it
+        with it. The next leader answers them.
+        """
+        subject, body = f"$JS.API.STREAM.MSG.GET.{stream}", json.dumps(request).encode()
+        deadline, seconds = self.loop.time() + _READ_SECONDS, _COPY_SECONDS
+        while True:
+            try:
+                answer = await self.ask(subject, body, None, seconds)
+                break
+            except NatsRefusal as error:
+                if error.code == _NO_MESSAGE:
+                    return None
+                raise
+            except NatsDisconnected:  # which has waited for a server already
+                raise
+            except NatsTimeout:
+                if self.loop.time() >= deadline:
+                    raise
+            await asyncio.sleep(_AGAIN_SECONDS)
+            seconds = _API_SECONDS
         message = answer["message"]
-        body = base64.b64decode(message.get("data", ""))
-        return StreamMessage(message["seq"], message["subject"], body)
+        return StreamMessage(
+            message["seq"], message["subject"], base64.b64decode(message.get("data", ""))
+        )
 
     async def _get_many(self, subject: str, body: bytes, max_messages: int) -> list[StreamMessage]:
         """Return the messages with which a copy responds to a request with `batch`."""

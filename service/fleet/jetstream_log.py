@@ -16,8 +16,8 @@ from wolfstream.service.fleet.planned_commits import PlaceTaken, store
 from wolfstream.service.fleet.streams import STATES, log_location, states_subject
 from wolfstream.service.storage.entries import Entry, KeyedRequest, Rollback, now
 from wolfstream.service.storage.interfaces import LogDeleted
-from wolfstream.service.storage.log import LogGap
-from wolfstream.service.storage.term import Term, TermState, split_blocks
+from wolfstream.service.storage.log import LogGap, LoggedKey
+from wolfstream.service.storage.term import Term, TermState, UnownedLog, split_blocks
 
 # How long an append is retried before it is in doubt, and how long the caller waits for it.
 RETRY_SECONDS, SECONDS = 10.0, 60.0
@@ -83,7 +83,7 @@ _OWN_READ_SECONDS = 1.0
 _KEYS_PER_COMMIT = 1000
 
 
-class JetStreamLog:
+class JetStreamLog(UnownedLog):
     """`storage.log.LogReader` in a stream. Used by one thread at a time.
 
     Attributes:
@@ -209,38 +209,25 @@ class JetStreamLog:
         """Return the sequence of the last record without samples; 0 if there is none."""
         return self.index.last_event()
 
-    def epoch_since(self, sequence: int) -> str | None:
-        """Return the last epoch that began at a sequence or later."""
-        return self.index.epoch_since(sequence)
-
-    def epoch_before(self, sequence: int) -> str | None:
-        """Return the last epoch that began before a sequence."""
-        return self.index.epoch_before(sequence)
+    def epochs(self) -> list[tuple[int, str]]:
+        """Return (sequence, epoch) of each epoch that began in the log; see `LogReader.epochs`."""
+        return self.index.epochs()
 
     def rollbacks(self) -> list[Rollback]:
         """Return the rollbacks that later snapshots have not replaced, newest first."""
         return self.index.rollbacks()
 
-    def keys(self) -> Iterator[tuple[int, bytes]]:
-        """Yield (sequence, key) of each idempotency key, oldest first."""
+    def keys(self, after: int = -1) -> Iterator[LoggedKey]:
+        """Yield the idempotency keys after a sequence, oldest first."""
         for sequence, key in sorted(self.index.keys.items()):
-            yield sequence, key.request.key
-
-    def sizes(self, above: int) -> Iterator[tuple[int, int]]:
-        """Yield (sequence, size in bytes) of each stored response above a size, oldest first."""
-        for sequence, key in sorted(self.index.keys.items()):
-            if key.n_bytes > above:
-                yield sequence, key.n_bytes
+            if sequence > after:
+                n_bytes = None if key.answer is None else key.n_bytes
+                yield LoggedKey(sequence, key.request.key, n_bytes)
 
     def find(self, sequence: int) -> KeyedRequest | None:
         """Return the keyed request that ends at a sequence, with its response."""
         key = self.index.keys.get(sequence)
         return key and key.request._replace(answer=self.answer(key))
-
-    def unanswered(self, after: int) -> list[KeyedRequest]:
-        """Return the keyed requests after a sequence whose responses were not stored."""
-        index = self.index
-        return [index.keys[at].request for at in sorted(index.unanswered) if at > after]
 
     def answer(self, key: IndexedKey) -> bytes | None:
         """Return the response to a request; None if there is none. Raises StorageFailed."""

@@ -24,6 +24,7 @@ from wolfstream.service.fleet.connection import (
 from wolfstream.service.fleet.streams import STATES, states_subject
 from wolfstream.service.storage.interfaces import (
     SnapshotDescription,
+    Snapshots,
     matches_pinned_name,
     new_pinned_name,
 )
@@ -31,7 +32,6 @@ from wolfstream.service.storage.snapshot_format import (
     DamagedSnapshot,
     State,
     UnreadableSnapshot,
-    decode_state,
     encode_state,
 )
 
@@ -61,7 +61,7 @@ class _Manifest(NamedTuple):
     plain: bytes  # its plain part in JSON; empty if that is too large
 
 
-class JetStreamSnapshots:
+class JetStreamSnapshots(Snapshots):
     """`storage.interfaces.Snapshots` in a stream; any thread may use it."""
 
     def __init__(self, nats: NatsConnection, kept: int = 4) -> None:
@@ -88,10 +88,6 @@ class JetStreamSnapshots:
         self._put(model, ("at", state.plain["sequence"]), head + bytes(body), plain)
         for sequence in self.sequences(model)[self._kept :]:
             self._remove(model, "at", sequence)
-
-    def load(self, model: int, sequence: int) -> State:
-        """Return a snapshot's state. Raises DamagedSnapshot."""
-        return decode_state(self.content(model, sequence), self.name(model, sequence))
 
     def content(self, model: int, sequence: int) -> bytes:
         """Return the bytes of a snapshot. Raises UnreadableSnapshot."""
@@ -136,10 +132,6 @@ class JetStreamSnapshots:
         self._put(model, ("pinned", name), content, b"")
         return name
 
-    def pinned(self, model: int, name: str) -> State:
-        """Return the state that was pinned under a name. Raises DamagedSnapshot."""
-        return decode_state(self.pinned_content(model, name), states_subject(model, "pinned", name))
-
     def pinned_content(self, model: int, name: str) -> bytes:
         """Return the bytes that were pinned under a name. Raises DamagedSnapshot."""
         content = self._content(model, ("pinned", name))
@@ -161,9 +153,6 @@ class JetStreamSnapshots:
     def delete(self, model: int) -> None:
         """Delete everything that is stored for a model."""
         self._purge(states_subject(model, ">"))
-
-    def set_others_aside(self, models: set[int]) -> None:
-        """Do nothing: a new model gets a number that no model has had before."""
 
     def _listed(self, model: int, kind: str) -> list[str]:
         """Return the last tokens of all subjects of a kind: sequences or names."""

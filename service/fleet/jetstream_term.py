@@ -63,8 +63,8 @@ class JetStreamTerm(Term):
             log: the log, whose last read row is the one that begins the term.
             writer: the writer's name, the same for all commits of the term.
         """
-        super().__init__(log, log.chain.last)
-        self._nats, self._writer, self._high_water = nats, writer, high_water
+        super().__init__(log, log.chain.last, high_water)
+        self._nats, self._writer = nats, writer
         # The commit in doubt, as it was sent.
         self._sent: PlannedCommit | None = None
         # An empty commit to take the place of the one in doubt, and the result of sending it.
@@ -213,14 +213,6 @@ class JetStreamTerm(Term):
         for term, planned in pair:
             term.stored(planned, first)
             first += len(planned.bodies)
-
-    def acknowledged(self) -> int:
-        """Return the sequence up to which this replica has marked the model as durable."""
-        return self._high_water.sequence(self.model)
-
-    def mark_durable(self, sequence: int) -> None:
-        """Mark the model as durable up to a sequence."""
-        self._high_water.mark(self.model, sequence)
 
     def confirm(self) -> None:
         """Raise NotLeader, and end the term, if the log has a later one. Raises StorageFailed.

@@ -134,7 +134,6 @@ class LogIndex:
     Attributes:
         segments: the segments of the log that were not purged.
         keys: sequence -> key, in the log or in the archive.
-        unanswered: sequences of the keys without a response.
         end: sequence of the last sample.
         reached: sequence of the last valid sample: a rollback makes later samples void.
         archive_end: the message up to which the archive has to be read.
@@ -152,7 +151,6 @@ class LogIndex:
         self._model = model
         self.segments: list[Segment] = []
         self.keys: dict[int, IndexedKey] = {}
-        self.unanswered: set[int] = set()
         self.end = self.reached = self.archive_end = self.floor = 0
         self.faults: list[str] = []
         self.incomplete = False
@@ -226,7 +224,6 @@ class LogIndex:
             key = self.keys.get(row.sequence)
             if key is not None and (key.answer is None or row.kind == "shorter"):
                 self.keys[row.sequence] = key.with_answer(row, place, archived)
-                self.unanswered.discard(row.sequence)
         elif row.kind == "rollback":
             self._add_rollback(row)
         elif row.kind == "epoch":
@@ -252,7 +249,6 @@ class LogIndex:
             )
         self._sequences[request.key] = row.sequence
         self.keys[row.sequence] = IndexedKey(request, place, archived=archived)
-        self.unanswered.add(row.sequence)
 
     def _add_rollback(self, row: LogRow) -> None:
         rollback, learned = read_rollback(row)
@@ -286,13 +282,9 @@ class LogIndex:
             at, epoch, _ = max(reversed(earlier), key=lambda event: event[0])
             self._events.insert(0, (at, epoch, None))
 
-    def epoch_since(self, sequence: int) -> str | None:
-        """Return the last epoch that began at a sequence or later."""
-        return _last_epoch([event for event in self._events if event[0] >= sequence])
-
-    def epoch_before(self, sequence: int) -> str | None:
-        """Return the last epoch that began before a sequence."""
-        return _last_epoch([event for event in self._events if event[0] < sequence])
+    def epochs(self) -> list[tuple[int, str]]:
+        """Return (sequence, epoch) of each epoch that began, by ascending sequence."""
+        return sorted(((at, epoch) for at, epoch, _ in self._events), key=lambda event: event[0])
 
     def last_event(self) -> int:
         """Return the highest sequence of a row without samples, such as a rollback."""
@@ -361,14 +353,8 @@ class LogIndex:
             key = self.keys.pop(sequence).request.key
             if self._sequences.get(key) == sequence:
                 del self._sequences[key]
-        self.unanswered.difference_update(sequences)
 
 
 def _record(row: LogRow) -> dict[str, Any]:
     fields: dict[str, Any] = json.loads(row.record)
     return fields
-
-
-def _last_epoch(events: list[Event]) -> str | None:
-    """Return the epoch of the event at the highest sequence; the last of several there."""
-    return max(reversed(events), key=lambda event: event[0])[1] if events else None

@@ -40,7 +40,7 @@ from wolfstream.solver.adaptive.settings import FOREVER, Pins
 from wolfstream.solver.adaptive.texts import TextLearners, text_scores
 from wolfstream.solver.arrays import Float64Array
 from wolfstream.solver.prepare.named_rows import Rows
-from wolfstream.solver.prepare.row_form import Preparing
+from wolfstream.solver.prepare.row_form import PreparationParameters
 from wolfstream.solver.rows.answers import Answer
 from wolfstream.solver.rows.head_rows import Hints, RawRows
 from wolfstream.solver.rows.matrix import Matrix
@@ -210,7 +210,7 @@ def _exercise_chain(_: ModelSpec, sparse: bool) -> None:
     if sparse:
         return
     model = StreamModel(
-        "classification", "working_set", preparing=Preparing(), temporal="auto", seed=0
+        "classification", "working_set", preparing=PreparationParameters(), temporal="auto", seed=0
     )
     X = rows_to_learn()
     model.absorb(X, [i % 2 for i in range(len(X))])

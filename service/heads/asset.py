@@ -164,7 +164,7 @@ _FEATURES = {
 
 
 # Vectors of a linear function: its iterate and sums, and one more as room for a new class.
-_VECTORS_OF_MACHINE = 4
+_VECTORS_PER_CLASS = 4
 
 
 class AveragedIteratesView(NamedTuple):
@@ -253,7 +253,7 @@ class AssetLearner(WithoutMembers, HeadLearner[Asset]):
             return map_bytes + (
                 new_class_bytes(learner.nbytes, learner.n_classes, new) if new else 0
             )
-        iterates = _VECTORS_OF_MACHINE * (1 + batch.new_classes) * dimension * 8
+        iterates = _VECTORS_PER_CLASS * (1 + batch.new_classes) * dimension * 8
         landmarks = dimension * batch.width * 8 if spec.features == "nystrom" else 0
         return map_bytes + landmarks + iterates
 

@@ -12,10 +12,10 @@ from wolfstream.service.heads.protocol import Head
 from wolfstream.service.samples.tasks import TASKS, Targets
 from wolfstream.service.spec.model import ModelSpec
 from wolfstream.solver.arrays import Float64Array
+from wolfstream.solver.frank_wolfe.pairs import pair_classes
 from wolfstream.solver.kernels.row_values import WIDEST
 from wolfstream.solver.prepare.named_rows import NameTable, named_rows
 from wolfstream.solver.rows.matrix import Matrix, n_rows, take_rows
-from wolfstream.solver.simplex.pairs import pair_classes
 from wolfstream.solver.stream.votes import HeadInputs
 from wolfstream.solver.working_set.eviction import (
     close_gaps,

@@ -14,11 +14,11 @@ from wolfstream.service.heads.regression import RegressionHead
 from wolfstream.service.heads.set_view import NO_CERTIFICATE, Sequences, SetView
 from wolfstream.service.spec.model import ModelSpec
 from wolfstream.service.spec.working_set import WorkingSetSpec
+from wolfstream.solver.frank_wolfe.steps import STEP_NAMES
 from wolfstream.solver.kernels.functions import Kernel
 from wolfstream.solver.rows.answers import Answer
 from wolfstream.solver.rows.matrix import Matrix
 from wolfstream.solver.rows.sample_weights import Weights
-from wolfstream.solver.simplex.steps import STEP_NAMES
 from wolfstream.solver.stream.paper_learners import ValueSetLearnerView
 from wolfstream.solver.working_set.regression import RegressionSet, ValueSetAnswers
 

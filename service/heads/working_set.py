@@ -46,12 +46,12 @@ from wolfstream.service.spec.kernel import has_auto_gamma
 from wolfstream.service.spec.model import ModelSpec
 from wolfstream.service.spec.working_set import WorkingSetSpec, weights_by_label
 from wolfstream.solver.arrays import Float64Array
+from wolfstream.solver.frank_wolfe.steps import STEP_NAMES
 from wolfstream.solver.kernels.functions import Kernel
 from wolfstream.solver.labels import key_of
 from wolfstream.solver.rows.answers import Answer
 from wolfstream.solver.rows.matrix import Matrix, take_rows
 from wolfstream.solver.rows.sample_weights import Weights
-from wolfstream.solver.simplex.steps import STEP_NAMES
 from wolfstream.solver.stream.paper_learners import new_working_set
 from wolfstream.solver.stream.parameters import SetParameters
 from wolfstream.solver.working_set.answers import SetAnswers

@@ -289,20 +289,27 @@ class Learner:
             self._restored_at = self.sequence
 
     def restore(self, plain: Mapping[str, Any], arrays: Mapping[str, NDArray[Any]]) -> None:
-        """Take the state of a snapshot, and the spec that the model had then."""
+        """Take the state of a snapshot, and the spec that the model had then.
+
+        Takes all of it, or changes nothing and raises whatever its readers raise at a state that is
+        not theirs.
+        """
         spec = read_stored_spec(plain["spec"])
+        restored = Learner(Model(self.model.id, self.model.name, spec), self.epoch)
+        restored._take(plain, arrays)
+        if restored.pending is not None:
+            restored.pending.restore(arrays, spec.prepare is not None, TASKS[spec.task])
+        losses = None
+        if self.losses is not None:
+            losses = restored_losses(plain, arrays)
+            losses = losses or RecentLosses(restored.sequence, restored.epoch)
         if spec != self.model.spec:
             self.model.take_spec(spec)
-            self._heads = LearningHeads(spec)
-            self.pending = None if spec.pending is None else PendingRows(spec.pending)
-        self._take(plain, arrays)
-        if self.losses is not None:
-            saved = restored_losses(plain, arrays)
-            self.losses = saved or RecentLosses(self.sequence, self.epoch)
-        self._followed = plain.get("following")
-        if self.pending is not None:
-            spec = self.model.spec
-            self.pending.restore(arrays, spec.prepare is not None, TASKS[spec.task])
+        self.take_heads(restored)
+        self.sequence, self.epoch = restored.sequence, restored.epoch
+        self._restored_at = self.sequence
+        self.pending, self.losses, self._followed = restored.pending, losses, plain.get("following")
+        self.model.rolled_back = restored.model.rolled_back
         self.show_pending()
         self.model.snapshot_sequence = self.sequence
 

@@ -4,16 +4,15 @@ import time
 from datetime import UTC, datetime
 from typing import Any, Literal, get_args
 
-from wolfstream.service.diagnostics.metrics import SampleCounts
 from wolfstream.service.errors import NoSuchHead, NotLeader, Refusal, UnknownModel
 from wolfstream.service.heads.kinds import KINDS, head_of_call
 from wolfstream.service.heads.protocol import HeadView
 from wolfstream.service.model.chains import PublishedChain
 from wolfstream.service.model.columns import described_columns
 from wolfstream.service.model.comparison import ChallengerStanding
+from wolfstream.service.model.counters import LearningTime, SampleCounts
 from wolfstream.service.model.label_warnings import label_warnings
 from wolfstream.service.model.last_row import LastRow
-from wolfstream.service.model.learning_time import LearningTime
 from wolfstream.service.model.pending import PendingCounts
 from wolfstream.service.model.predicted_order import PredictedOrder
 from wolfstream.service.model.published import ModelView

@@ -18,17 +18,17 @@ from wolfstream.solver.prepare.bends import is_bend
 from wolfstream.solver.prepare.cells import Cells
 from wolfstream.solver.prepare.named_rows import NameTable, Rows, cells, rows_between
 from wolfstream.solver.prepare.repeats import MOST
-from wolfstream.solver.prepare.row_form import AnotherKind, Preparing, RowForm
+from wolfstream.solver.prepare.row_form import AnotherKind, PreparationParameters, RowForm
 from wolfstream.solver.prepare.schema import SETTLING, Misfit, schema_from_plain
 from wolfstream.solver.stream.rows import StreamRows, StreamSamples
 
 
-def preparing(prepare: PrepareSpec | None) -> Preparing | None:
+def preparing(prepare: PrepareSpec | None) -> PreparationParameters | None:
     """Return a spec's settings of preparation in the form of the numerics."""
     if prepare is None:
         return None
     tuples = {"timestamps": tuple(prepare.timestamps), "columns": tuple(prepare.columns.items())}
-    return Preparing(**{**prepare.model_dump(), **tuples})
+    return PreparationParameters(**{**prepare.model_dump(), **tuples})
 
 
 def not_fitting(rows: Rows, error: Misfit | AnotherKind, *, suggest: bool = True) -> InvalidSamples:

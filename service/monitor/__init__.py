@@ -1,10 +1,9 @@
-"""Live models as the console shows them: now, and over the last hours.
+"""What operators watch: the console's numbers, alerts, and metrics for Prometheus.
 
 Once a second, `producer` describes each model that has listeners (`console_state`) and
 sends them the description (`channel`). Every ten seconds it writes a point for each model that has
 changed (`points`, `side_file`). Changes of a head's loss become alerts (`alerts`), which `webhook`
 posts. Only published views are read, so learning never waits.
 
-It may import `service.engine`, `service.storage`, `service.model`, `service.samples`.
-It is imported by `service.server`, `service.web.routes`.
+`server_metrics` and `model_metrics` collect the Prometheus metrics, afresh for each request.
 """

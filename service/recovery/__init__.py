@@ -3,9 +3,4 @@
 `absorb` learns a block, live and in replay. `model_recovery` restores a snapshot and replays the
 rest of the log; `model_files` and `uploads` read states from elsewhere. `directory_models`,
 `salvage` and `verification` work on a data directory without a server.
-
-It may import `service.compilation`, `service.storage`, `service.model`, `service.heads`,
-`service.samples`, `service.spec`, `solver.prepare`, `solver.rows`.
-It is imported by `service.cli`, `service.conversion`, `service.server`, `service.web.routes`,
-`service.engine`.
 """

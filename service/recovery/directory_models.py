@@ -9,9 +9,9 @@ from contextlib import ExitStack, closing, contextmanager
 from pathlib import Path
 from typing import NamedTuple
 
-from wolfstream.service.compilation.process import Threads
 from wolfstream.service.errors import WolfstreamError
 from wolfstream.service.model.live import Model
+from wolfstream.service.process_settings import Threads
 from wolfstream.service.recovery.model_files import LoadedModel, add_model
 from wolfstream.service.recovery.model_recovery import check_reached, new_learner, restore_newest
 from wolfstream.service.recovery.replay import replay

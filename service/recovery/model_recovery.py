@@ -10,9 +10,11 @@ import logging
 from collections.abc import Callable
 from typing import Any, NamedTuple
 
-from wolfstream.service.errors import Invalid, StartupError, StorageFailed
+from wolfstream.service.errors import Invalid, StartupError, StorageFailed, WolfstreamError
+from wolfstream.service.heads.saved_arrays import WrongArrays
 from wolfstream.service.model.learner import Learner
 from wolfstream.service.model.live import Model
+from wolfstream.service.model.saved_state import check_state
 from wolfstream.service.recovery.broken import error_text
 from wolfstream.service.recovery.replay import Computing, origin_difference, replay, unshared
 from wolfstream.service.spec.stored import other_numerics, read_stored_spec
@@ -117,7 +119,7 @@ def bring_back(
     if log.incomplete:  # a state before the loss would seem to be what was acknowledged
         stop_faulty(model, log)
         return []
-    skipped, requests, epoch = SkippedSnapshots([], [], []), list[KeyedRequest](), None
+    skipped, requests, epoch = SkippedSnapshots([], [], [], {}), list[KeyedRequest](), None
 
     def may_begin(after: int) -> bool:
         return _has_room(model, is_scarce) and _may_begin(learner, replays, after)
@@ -136,12 +138,7 @@ def bring_back(
         except StartupError as error:
             if may_be_purged and isinstance(error, LogGap):
                 raise
-            if skipped.unreadable:
-                raise StorageFailed(
-                    f"model {model.name!r}: its snapshot of sequence {skipped.unreadable[0]} "
-                    f"cannot be read now, and the log alone does not do: {error}"
-                ) from None
-            model.broken = str(error)  # the other models are intact
+            model.broken = _without(skipped, model, error)  # the other models are intact
             logger.error("model broken, not recovered: model=%s error=%s", model.name, error)
         except MemoryError as error:
             model.broken = f"it was not recovered: {error_text(error)}"
@@ -152,9 +149,36 @@ def bring_back(
         stop_faulty(model, log)
     if not model.broken:  # nothing that ended a process is left to replay
         replays.end(model.id)
-        for sequence in (*skipped.damaged, *skipped.foreign):
-            storage.snapshots.set_aside(model.id, sequence)
+        _set_aside(skipped, model, storage.snapshots)
     return requests
+
+
+def _without(skipped: "SkippedSnapshots", model: Model, error: StartupError) -> str:
+    """Return why a model is broken that is not recovered without the snapshots passed over.
+
+    Raises StorageFailed if one of them may be readable later.
+    """
+    if skipped.unreadable:
+        raise StorageFailed(
+            f"model {model.name!r}: its snapshot of sequence {skipped.unreadable[0]} "
+            f"cannot be read now, and the log alone does not do: {error}"
+        ) from None
+    if not skipped.unusable:
+        return str(error)
+    newest = max(skipped.unusable)
+    return f"{skipped.unusable[newest]}, and what is older does not do without it: {error}"
+
+
+def _set_aside(skipped: "SkippedSnapshots", model: Model, snapshots: Snapshots) -> None:
+    """Set aside the snapshots that a model was recovered without, and say so."""
+    for sequence in (*skipped.damaged, *skipped.foreign, *skipped.unusable):
+        name = snapshots.name(model.id, sequence)
+        snapshots.set_aside(model.id, sequence)
+        logger.warning("snapshot set aside: model=%s snapshot=%s", model.name, name)
+    if skipped.unusable:
+        listed = ", ".join(map(str, sorted(skipped.unusable)))
+        said = f"recovered without its snapshots of other versions, set aside: sequences {listed}"
+        model.notice = f"{model.notice}; {said}" if model.notice else said
 
 
 def stop_faulty(model: Model, log: LogReader) -> None:
@@ -212,15 +236,36 @@ class SkippedSnapshots(NamedTuple):
         damaged: of those that can never be read again.
         unreadable: of those that cannot be read now, but may be intact.
         foreign: of those of an earlier model that had the same id.
+        unusable: of those that are undamaged but no state of this version, with the reasons.
     """
 
     damaged: list[int]
     unreadable: list[int]
     foreign: list[int]
+    unusable: dict[int, str]
+
+    def add(self, sequence: int, error: DamagedSnapshot) -> None:
+        """Add a snapshot that could not be restored."""
+        if isinstance(error, _UnusableSnapshot):
+            self.unusable[sequence] = str(error)
+        elif isinstance(error, _ForeignSnapshot):
+            self.foreign.append(sequence)
+        elif isinstance(error, UnreadableSnapshot):
+            self.unreadable.append(sequence)
+        else:
+            self.damaged.append(sequence)
+
+    def sequences(self) -> set[int]:
+        """Return all of them."""
+        return {*self.damaged, *self.unreadable, *self.foreign, *self.unusable}
 
 
 class _ForeignSnapshot(DamagedSnapshot):
     """A snapshot was saved for an earlier model that had the same id."""
+
+
+class _UnusableSnapshot(DamagedSnapshot):
+    """A snapshot is what was written, but has no state of this version's models."""
 
 
 def restore_newest(
@@ -234,8 +279,8 @@ def restore_newest(
     """
     model = learner.model
     rolled_back = rolled_back_at(log)
-    skipped = SkippedSnapshots([], [], [])
-    for sequence in _sequences(model, snapshots):
+    skipped = SkippedSnapshots([], [], [], {})
+    for sequence in saved_sequences(model, snapshots):
         if rolled_back is not None and sequence <= rolled_back:
             break
         try:
@@ -248,38 +293,49 @@ def restore_newest(
             logger.warning(
                 "snapshot passed over, trying an older one: model=%s error=%s", model.name, error
             )
-            if isinstance(error, _ForeignSnapshot):
-                skipped.foreign.append(sequence)
-            elif isinstance(error, UnreadableSnapshot):
-                skipped.unreadable.append(sequence)
-            else:
-                skipped.damaged.append(sequence)
+            skipped.add(sequence, error)
             continue
         _warn_of_other_origin(model, sequence, state)
-        learner.publish()  # for `engine.serving.RestoredModels`, while the log is replayed
         model.note_snapshot(sequence, snapshots.written(model.id, sequence))
         return skipped
     if rolled_back is not None:
         with computing(1):
             _restore_rollback(learner, log, snapshots)
-        passed_over = {*skipped.damaged, *skipped.unreadable, *skipped.foreign}
-        intact = set(_sequences(model, snapshots)) - passed_over
+        intact = set(saved_sequences(model, snapshots)) - skipped.sequences()
         model.snapshot_sequence = max(intact, default=0)
     return skipped
 
 
 def _restore(learner: Learner, state: State, name: str) -> None:
-    """Restore a snapshot. Raises StartupError if it lacks what this version's models have."""
+    """Restore and publish a state, or change nothing.
+
+    It is published for `engine.serving.RestoredModels`, while the log is replayed.
+
+    name: of the snapshot, for the message.
+
+    Raises _UnusableSnapshot if it is no state of this version's models.
+    """
+    model = learner.model
     try:
+        spec = read_stored_spec(state.plain["spec"])
+        # Compiled code does not check what it reads, and another version may have other arrays.
+        blank = Learner(Model(model.id, model.name, spec), learner.epoch)
+        check_state(blank, state.plain, state.arrays)
         learner.restore(state.plain, state.arrays)
-    except (LookupError, TypeError, ValueError) as error:
-        raise StartupError(
-            f"snapshot {name} is undamaged and has no state of this version's models "
-            f"({error!r}): start the version that wrote it, or delete the model"
+        learner.publish()
+    except MemoryError:
+        raise
+    except Exception as error:  # whatever readers, and learners of others, make of other names
+        what = str(error) if isinstance(error, WolfstreamError | WrongArrays) else repr(error)
+        raise _UnusableSnapshot(
+            name,
+            f"is undamaged and has no state of this version's models ({what}): start the version "
+            "that wrote it, or delete the model",
         ) from error
 
 
-def _sequences(model: Model, snapshots: Snapshots) -> list[int]:
+def saved_sequences(model: Model, snapshots: Snapshots) -> list[int]:
+    """Return the sequences of the snapshots, newest first. Raises StorageFailed."""
     try:
         return snapshots.sequences(model.id)
     except OSError as error:
@@ -296,6 +352,12 @@ def _restore_rollback(learner: Learner, log: LogReader, snapshots: Snapshots) ->
     model, rollback = learner.model, log.rollbacks()[0]
     try:
         state = snapshots.pinned(model.id, rollback.digest)
+        source = Learner(Model(model.id, model.name, model.spec), learner.epoch)
+        _restore(source, state, rollback.digest)
+    except _UnusableSnapshot as error:
+        raise StartupError(
+            f"model {model.name!r}: the state that it was rolled back to: {error}"
+        ) from None
     except UnreadableSnapshot as error:
         raise StorageFailed(
             f"the state that model {model.name!r} was rolled back to cannot be read now: {error}"
@@ -306,9 +368,6 @@ def _restore_rollback(learner: Learner, log: LogReader, snapshots: Snapshots) ->
             "data directory from a backup (`wolfstream restore`); without that state the model "
             "would be what it was before it was rolled back"
         ) from None
-    spec = read_stored_spec(state.plain["spec"])  # that of another model after a promotion
-    source = Learner(Model(model.id, model.name, spec), learner.epoch)
-    _restore(source, state, rollback.digest)
     learner.roll_back(source, rollback.description, rollback.epoch)
 
 
@@ -353,7 +412,7 @@ def check_reached(learner: Learner, log: LogReader, skipped: SkippedSnapshots) -
 
     An uploaded model had learned before its log began: without its snapshot it would seem empty.
     """
-    end = max([log.last_event(), *skipped.damaged, *skipped.unreadable])
+    end = max([log.last_event(), *skipped.damaged, *skipped.unreadable, *skipped.unusable])
     if learner.sequence < end:
         raise StartupError(
             f"model {learner.model.name!r}: it was at sequence {end}, but what can be read ends "

@@ -1,9 +1,4 @@
 """Reads and checks rows, labels and weights of decoded bodies; encodes samples as records.
 
 Each task has a module for its y (`tasks`): `labels` and `numbers`.
-
-It may import `service.files`, `service.spec`, `solver.prepare`, `solver.rows`.
-It is imported by `service.conversion`, `service.web.routes`, `service.web.formats`,
-`service.cluster`, `service.monitor`, `service.training`, `service.engine`, `service.recovery`,
-`service.model`, `service.heads`, `service.calls`.
 """

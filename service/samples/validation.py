@@ -139,7 +139,7 @@ def _read_named_rows(x: list[Any], pointers: Iterable[str], prepared: bool) -> N
     pointers: to each row in the body.
     """
     problem = value_problem if prepared else number_problem
-    are_objects = all(type(row) is dict for row in x)
+    sent, are_objects = x, all(type(row) is dict for row in x)
     named = are_objects and _are_named_values(x, prepared)
     if are_objects and prepared and not named:
         x = list(flat_rows(x))
@@ -155,7 +155,7 @@ def _read_named_rows(x: list[Any], pointers: Iterable[str], prepared: bool) -> N
             if np.isfinite(rows.value).all():
                 return without_zeros(rows)
     wrong = (
-        wrong_named(row, i, at, problem)
+        wrong_named(row, i, at, problem, sent[i])
         for i, (row, at) in enumerate(zip(x, pointers, strict=True))
     )
     what = "values" if prepared else "finite numbers"

@@ -5,7 +5,7 @@ from collections.abc import Callable, Iterator
 from typing import Any
 
 from wolfstream.service.errors import SampleError, pointer_to, refuse
-from wolfstream.service.files.nested_values import what_stays
+from wolfstream.service.files.nested_values import path_in, what_stays
 
 LONGEST_NAME = 256
 NUMERIC = {int, float}
@@ -13,9 +13,17 @@ VALUES = {int, float, bool, str, type(None)}
 
 
 def wrong_named(
-    row: Any, i: int, pointer: str, problem: Callable[[Any], str]
+    row: Any, i: int, pointer: str, problem: Callable[[Any], str], sent: Any
 ) -> Iterator[SampleError]:
-    """Yield the problems of a row by name; pointers contain no invalid name."""
+    """Yield the problems of a row by name; pointers contain no invalid name.
+
+    Args:
+        row: that may be wrong, without values in values.
+        i: its index.
+        pointer: to it.
+        problem: what is wrong with a value, or "".
+        sent: the row as it was sent.
+    """
     if type(row) is not dict:
         detail = "must be an object of named numbers: all rows of a request are of one kind"
         yield {"row": i, "pointer": pointer, "detail": detail}
@@ -27,7 +35,8 @@ def wrong_named(
             continue
         detail = problem(value)
         if detail:
-            yield {"row": i, "pointer": pointer + pointer_to(name), "detail": detail}
+            at = pointer_to(*path_in(sent, name))
+            yield {"row": i, "pointer": pointer + at, "detail": detail}
 
 
 def name_problem(name: Any) -> str:

@@ -3,10 +3,4 @@
 `main_process` opens the sockets, starts the engine, and stops both in order. With `--workers`, this
 process only learns, and `worker_server` accepts clients in other processes. `joining` connects a
 replica to its fleet.
-
-It may import `service.web.routes`, `service.web.transport`, `service.web.formats`,
-`service.cluster`, `service.monitor`, `service.fleet`, `service.engine`, `service.recovery`,
-`service.compilation`, `service.storage`, `service.heads`, `service.calls`, `service.access`,
-`service.diagnostics`, `service.settings`.
-It is imported by `service.cli`.
 """

@@ -19,7 +19,6 @@ from wolfstream.service.access.keys import KeysError
 from wolfstream.service.cluster.feeds import Feeds
 from wolfstream.service.cluster.membership import Membership
 from wolfstream.service.compilation.compiler_process import Process
-from wolfstream.service.compilation.process import begin_serving
 from wolfstream.service.compilation.warm_up import WarmUp
 from wolfstream.service.diagnostics.logging_setup import set_up_logging
 from wolfstream.service.engine.facade import Engine
@@ -29,6 +28,7 @@ from wolfstream.service.monitor import alerts, points
 from wolfstream.service.monitor.producer import Monitor
 from wolfstream.service.monitor.side_file import SideFile
 from wolfstream.service.monitor.webhook import Webhook, deliver
+from wolfstream.service.process_settings import begin_serving
 from wolfstream.service.recovery.rehearsal import leave_out_what_crashes
 from wolfstream.service.recovery.salvage import recover_directory
 from wolfstream.service.server.http_server import (
@@ -182,28 +182,33 @@ async def _serve(
         drain_seconds=settings.drain_seconds,
     )
     engine.ready.add_done_callback(lambda _: server.recovery_ended())
-    background = [
-        asyncio.create_task(monitor.run()),
-        asyncio.create_task(watch_keys(ring, streams, lambda: key_mark.set(ring.required))),
-        asyncio.create_task(watch_connections(server.server_state, settings.patience_seconds)),
+    work = [
+        monitor.run(),
+        watch_keys(ring, streams, lambda: key_mark.set(ring.required)),
+        watch_connections(server.server_state, settings.patience_seconds),
     ]
     if workers is not None or membership is not None:
         engine.watch(feeds.changed)
-        background.append(asyncio.create_task(feeds.run(engine.recovered)))
+        work.append(feeds.run(engine.recovered))
     if membership is not None:
-        background.append(asyncio.create_task(membership.followed.views.run()))
-        background.append(asyncio.create_task(membership.neighbours.run()))
+        work += [membership.followed.views.run(), membership.neighbours.run()]
     if webhook is not None:
-        background.append(asyncio.create_task(deliver(webhook, alert_log)))
+        work.append(deliver(webhook, alert_log))
     if workers is not None:
-        background.append(asyncio.create_task(workers.run()))
+        work.append(workers.run())
         listeners = [workers.listener]
+    background = [asyncio.create_task(each) for each in work]
     await server.serve(sockets=listeners)
     for task in background:
         task.cancel()
     if roles is not None:
         roles.stop()
     side_file.close()
+    await _stop(engine, mark)
+
+
+async def _stop(engine: Engine, mark: ProcessMark) -> None:
+    """Stop the engine. Raises what ended its recovery."""
     if not await engine.stop():
         # A compilation cannot be interrupted: the process ends without waiting for it. Until then
         # it owns the data directory.

@@ -16,8 +16,8 @@ from wolfstream.service.access.key_ring import KeyRing
 from wolfstream.service.cluster.channel import Channel, FrameKind, ResourceUse, open_channel
 from wolfstream.service.cluster.follower_engine import FollowerEngine
 from wolfstream.service.cluster.reports import WorkerCounts
-from wolfstream.service.compilation.process import begin_serving
 from wolfstream.service.heads.entry_points import permit
+from wolfstream.service.process_settings import begin_serving
 from wolfstream.service.server.http_server import (
     SHUTDOWN_SECONDS,
     HttpServer,

@@ -46,7 +46,7 @@ class ModelSpec(SpecPart):
         description="auto: earlier labels help to predict a row where they are known: for a row "
         "that is predicted alone, once the row predicted before it has its label. true: always, "
         "which is wrong if labels come late, or if many rows are predicted at once. Only for the "
-        "adaptive head; false by default without it, and with several learners.",
+        "adaptive head; false by default without it.",
     )
     kernel: KernelSpec = Field(default_factory=RbfSpec, discriminator="type")
     working_set: WorkingSetSpec | None = Field(

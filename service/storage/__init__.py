@@ -3,9 +3,4 @@
 `interfaces` says what the engine needs: a journal of accepted requests with their responses, a
 catalogue of models, and snapshots. SQLite and files in the data directory implement it here;
 `service.fleet` implements it on NATS JetStream. Nothing here uses a live model.
-
-It may import `service.spec`.
-It is imported by `service.cli`, `service.conversion`, `service.server`, `service.web.routes`,
-`service.web.metrics`, `service.cluster`, `service.monitor`, `service.training`, `service.fleet`,
-`service.engine`, `service.recovery`.
 """

@@ -10,6 +10,7 @@ identified by its number in the catalogue, which is never reused.
 
 import hashlib
 import secrets
+from abc import ABC, abstractmethod
 from collections.abc import Collection, Mapping
 from contextlib import AbstractContextManager
 from datetime import datetime
@@ -18,7 +19,7 @@ from typing import Any, NamedTuple, Protocol
 from wolfstream.service.errors import NotLeader, StorageFailed
 from wolfstream.service.storage.crash_marks import ReplayMarks
 from wolfstream.service.storage.entries import CatalogueEntry, Rollback
-from wolfstream.service.storage.snapshot_format import State
+from wolfstream.service.storage.snapshot_format import State, decode_state
 from wolfstream.service.storage.term import Part, Term, UnownedLog
 
 
@@ -169,15 +170,18 @@ class SnapshotDescription(NamedTuple):
     plain: dict[str, Any] | None  # see `State`; None if unreadable
 
 
-class Snapshots(Protocol):
+class Snapshots(ABC):
     """Saved states of models, each identified by the sequence at which it was taken."""
 
+    @abstractmethod
     def sequences(self, model: int) -> list[int]:
         """Return the sequences of a model's snapshots, newest first."""
 
+    @abstractmethod
     def name(self, model: int, sequence: int) -> str:
         """Return how messages refer to a snapshot, such as the path of its file."""
 
+    @abstractmethod
     def save(self, model: int, state: State) -> None:
         """Save a state as the snapshot of its sequence; delete the oldest if there are too many.
 
@@ -186,19 +190,25 @@ class Snapshots(Protocol):
 
     def load(self, model: int, sequence: int) -> State:
         """Return a snapshot's state. Raises DamagedSnapshot, also if there is no such snapshot."""
+        return decode_state(self.content(model, sequence), self.name(model, sequence))
 
+    @abstractmethod
     def content(self, model: int, sequence: int) -> bytes:
         """Return a snapshot as bytes for `snapshot_format.decode_state`. Raises DamagedSnapshot."""
 
+    @abstractmethod
     def written(self, model: int, sequence: int) -> datetime | None:
         """Return when a snapshot was saved; None if there is no such snapshot."""
 
+    @abstractmethod
     def describe(self, model: int, sequence: int) -> SnapshotDescription | None:
         """Return a snapshot without its arrays; None if there is no such snapshot."""
 
+    @abstractmethod
     def set_aside(self, model: int, sequence: int) -> None:
         """Keep a damaged snapshot, but no longer list it."""
 
+    @abstractmethod
     def pin(self, model: int, content: bytes, name: str | None = None) -> str:
         """Save the bytes of a snapshot for a rollback, and return their name; durable on return.
 
@@ -213,18 +223,29 @@ class Snapshots(Protocol):
 
     def pinned(self, model: int, name: str) -> State:
         """Return the state that was pinned under a name. Raises DamagedSnapshot."""
+        return decode_state(self.pinned_content(model, name), name)
 
+    @abstractmethod
+    def pinned_content(self, model: int, name: str) -> bytes:
+        """Return the bytes that were pinned under a name. Raises DamagedSnapshot."""
+
+    @abstractmethod
     def pinned_names(self, model: int) -> list[str]:
         """Return the names of all pinned states of a model. Raises OSError."""
 
+    @abstractmethod
     def unpin(self, model: int, names: Collection[str]) -> None:
         """Delete pinned states of a model. Raises OSError."""
 
+    @abstractmethod
     def delete(self, model: int) -> None:
         """Delete all snapshots of a model."""
 
-    def set_others_aside(self, models: set[int]) -> None:
-        """Move the snapshots of all other models to where no new model finds them."""
+    def set_others_aside(self, models: set[int]) -> None:  # noqa: B027
+        """Move the snapshots of all other models to where no new model finds them.
+
+        There is nothing to do where a new model gets a number that no model has had before.
+        """
 
 
 class Storage(NamedTuple):

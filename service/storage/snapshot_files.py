@@ -14,13 +14,13 @@ from wolfstream.service.storage.directories import aside_path, make_directory, u
 from wolfstream.service.storage.interfaces import (
     DIGITS,
     SnapshotDescription,
+    Snapshots,
     matches_pinned_name,
     new_pinned_name,
 )
 from wolfstream.service.storage.snapshot_format import (
     DamagedSnapshot,
     State,
-    decode_state,
     read_content,
     read_plain,
     write_content,
@@ -34,7 +34,7 @@ _PINNED = ".pinned"
 _DELETED = ".deleted"
 
 
-class SnapshotFiles:
+class SnapshotFiles(Snapshots):
     """`storage.interfaces.Snapshots` in a directory; any thread may use it."""
 
     def __init__(self, directory: Path, kept: int = 4) -> None:
@@ -68,10 +68,6 @@ class SnapshotFiles:
         write_state(self._path(model, state.plain["sequence"]), state)
         for sequence in self.sequences(model)[self._kept :]:
             self._path(model, sequence).unlink(missing_ok=True)
-
-    def load(self, model: int, sequence: int) -> State:
-        """Return a snapshot's state. Raises DamagedSnapshot."""
-        return decode_state(self.content(model, sequence), self._path(model, sequence).name)
 
     def content(self, model: int, sequence: int) -> bytes:
         """Return the bytes of a snapshot's file. Raises UnreadableSnapshot."""
@@ -111,10 +107,6 @@ class SnapshotFiles:
         self._drop_partial(model, pinned=True)
         write_content(self._pinned_path(model, name), content)
         return name
-
-    def pinned(self, model: int, name: str) -> State:
-        """Return the state that was pinned under a name. Raises DamagedSnapshot."""
-        return decode_state(self.pinned_content(model, name), self._pinned_path(model, name).name)
 
     def pinned_content(self, model: int, name: str) -> bytes:
         """Return the bytes that were pinned under a name. Raises DamagedSnapshot."""

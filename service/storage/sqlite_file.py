@@ -68,6 +68,8 @@ class SqliteFile:
         self._read_only = read_only
         # Whether a commit failed in such a way that it may still be in the file.
         self._in_doubt = False
+        # Each of its files -> the device and inode that were opened.
+        self._opened = dict[Path, tuple[int, int]]()
         self._turn = Lock()  # held while the connection runs a statement or fetches a row
         if not read_only and check_write_ahead(write_ahead_path(path)):
             logger.warning(
@@ -89,7 +91,9 @@ class SqliteFile:
         try:
             with self.reading():
                 self._prepare()
-        except StartupError:
+            if not read_only:
+                self._check_place()
+        except (StartupError, StorageFailed):
             self.db.close()
             raise
 
@@ -221,6 +225,7 @@ class SqliteFile:
         Raises StorageFailed if nothing was written, and InDoubt if that is unknown.
         """
         self.resolve()
+        self._check_place()
         try:
             with self._turn:
                 self.db.execute(statement, values)
@@ -236,6 +241,24 @@ class SqliteFile:
                         f"{detail}; after a restart it may turn out to have been written"
                     ) from error
             raise StorageFailed(detail) from error
+
+    def _check_place(self) -> None:
+        """Raise StorageFailed if a file was deleted, moved or replaced since it was opened.
+
+        SQLite would go on writing what no start finds again.
+        """
+        for path in (self.path, write_ahead_path(self.path)):
+            try:
+                found = path.stat()
+            except FileNotFoundError:
+                if path not in self._opened:  # SQLite makes it for the first commit
+                    continue
+                raise StorageFailed(_gone(path)) from None
+            except OSError as error:
+                raise StorageFailed(f"the journal could not be written: {error}") from None
+            identity = found.st_dev, found.st_ino
+            if self._opened.setdefault(path, identity) != identity:
+                raise StorageFailed(_gone(path))
 
     def insert(self, into: str, rows: Sequence[tuple[Any, ...]]) -> None:
         """Insert any number of rows, with as few statements as SQLite allows.
@@ -296,6 +319,13 @@ class SqliteFile:
         except sqlite3.Error as error:
             return [str(error)]
         return [] if rows == ["ok"] else rows
+
+
+def _gone(path: Path) -> str:
+    return (
+        f"{path} was deleted, moved or replaced while the server was running; nothing was written. "
+        "Put the file back, or stop the server and restore its data directory from a backup"
+    )
 
 
 def is_blank(path: Path) -> bool:

@@ -17,6 +17,7 @@ from itertools import groupby
 from wolfstream.service.errors import InDoubt, StorageFailed
 from wolfstream.service.storage.entries import Entry, KeyedRequest, Rollback, now
 from wolfstream.service.storage.high_water import HighWater
+from wolfstream.service.storage.log import LoggedKey
 from wolfstream.service.storage.sqlite_file import SqliteFile
 from wolfstream.service.storage.sqlite_rows import (
     ANSWER,
@@ -36,23 +37,17 @@ from wolfstream.service.storage.sqlite_rows import (
     rollback_record,
     unsealed,
 )
-from wolfstream.service.storage.term import Part, Term, TermState
+from wolfstream.service.storage.term import Part, Term, TermState, UnownedLog
 
 _NO_ENTRIES = Part()
 
 
-class SqliteLog:
+class SqliteLog(UnownedLog):
     """`storage.log.LogReader` in a database. Used by one thread at a time.
 
-    Attributes:
-        model: the number of the model.
-        name: how messages refer to the log.
-        faults: empty, because the primary key allows one row per place.
-        incomplete: False, because what is missing is noticed where the rest is learned.
-        deleted: False, because a deleted model has no rows.
+    It has no faults, because the primary key allows one row per place; what is missing is noticed
+    where the rest is learned; and a deleted model has no rows.
     """
-
-    incomplete = deleted = False
 
     def __init__(self, file: SqliteFile, high_water: HighWater, model: int) -> None:
         """Read a model's rows in a database.
@@ -64,13 +59,8 @@ class SqliteLog:
         """
         self._file, self._high_water, self.model = file, high_water, model
         self.name = f"journal {file.path}"
-        self.faults: list[str] = []
-        self.n_rollbacks = 0  # only standbys need it, which exist only in a fleet
         # (sequence, place) that `next_place` returned last.
         self._last_place: tuple[int | None, int] = (None, 0)
-
-    def read_on(self) -> None:
-        """Do nothing: each call queries the table."""
 
     @contextmanager
     def _reading(self) -> Iterator[None]:
@@ -140,22 +130,15 @@ class SqliteLog:
                 block = list(group)
                 yield from [block] if is_shared else [[entry] for entry in block]
 
-    def epoch_since(self, sequence: int) -> str | None:
-        """Return the last epoch that began at a sequence or later."""
-        return self._last_epoch("sequence >= ?", sequence)
-
-    def epoch_before(self, sequence: int) -> str | None:
-        """Return the last epoch that began before a sequence."""
-        return self._last_epoch("sequence < ?", sequence)
-
-    def _last_epoch(self, where: str, sequence: int) -> str | None:
+    def epochs(self) -> list[tuple[int, str]]:
+        """Return (sequence, epoch) of each epoch that began in the log; see `LogReader.epochs`."""
         with self._reading():
-            row = self._file.select_one(
-                f"SELECT * FROM log WHERE model = ? AND {where} "
-                "AND kind IN ('rollback', 'epoch') ORDER BY sequence DESC, place DESC LIMIT 1",
-                (self.model, sequence),
+            rows = self._file.select(
+                "SELECT * FROM log WHERE model = ? AND kind IN ('rollback', 'epoch') "
+                "ORDER BY sequence, place",
+                (self.model,),
             )
-            return None if row is None else str(json.loads(unsealed(row).record)["epoch"])
+            return [(row.sequence, json.loads(row.record)["epoch"]) for row in map(unsealed, rows)]
 
     def rollbacks(self) -> list[Rollback]:
         """Return the rollbacks that later snapshots have not replaced, newest first."""
@@ -167,24 +150,19 @@ class SqliteLog:
             )
             return [read_rollback(row) for row in rows]
 
-    def keys(self) -> Iterator[tuple[int, bytes]]:
-        """Yield (sequence, key) of each idempotency key, oldest first."""
+    def keys(self, after: int = -1) -> Iterator[LoggedKey]:
+        """Yield the idempotency keys after a sequence, oldest first."""
         with self._reading():
-            for row in self._file.select(
-                "SELECT * FROM log WHERE model = ? AND kind = 'key' ORDER BY sequence, place",
-                (self.model,),
+            for *row, n_bytes in self._file.select(
+                "SELECT keyed.*, length(response.record) FROM log AS keyed "
+                "LEFT JOIN log AS response ON response.model = keyed.model "
+                "AND response.sequence = keyed.sequence AND response.place = ? "
+                "WHERE keyed.model = ? AND keyed.sequence > ? AND keyed.kind = 'key' "
+                "ORDER BY keyed.sequence, keyed.place",
+                (ANSWER, self.model, after),
             ):
-                _, sequence, key, *_ = read_key(row, None)
-                yield sequence, key
-
-    def sizes(self, above: int) -> Iterator[tuple[int, int]]:
-        """Yield (sequence, bytes) of each stored response above a size, oldest first."""
-        with self._reading():
-            yield from self._file.select(
-                "SELECT sequence, length(record) FROM log WHERE model = ? "
-                "AND kind = 'answer' AND length(record) > ? ORDER BY sequence, place",
-                (self.model, above),
-            )
+                request = read_key(tuple(row), None)
+                yield LoggedKey(request.sequence, request.key, n_bytes)
 
     def find(self, sequence: int) -> KeyedRequest | None:
         """Return the keyed request that ends at a sequence, with its response."""
@@ -199,17 +177,6 @@ class SqliteLog:
             self._file.select_one(at, (self.model, sequence, place)) for place in (KEY, ANSWER)
         )
         return None if key is None else read_key(key, answer)
-
-    def unanswered(self, after: int) -> list[KeyedRequest]:
-        """Return the keyed requests after a sequence whose responses were not stored."""
-        with self._reading():
-            rows = self._file.select(
-                "SELECT * FROM log AS keyed WHERE model = ? AND sequence > ? AND kind = 'key' "
-                "AND NOT EXISTS (SELECT 1 FROM log WHERE model = keyed.model AND "
-                "sequence = keyed.sequence AND place = ?)",
-                (self.model, after, ANSWER),
-            )
-            return [read_key(row, None) for row in rows]
 
     def begin_term(self, sequence: int, epoch: str | None = None) -> "SqliteTerm":
         """Become the writer of the log; see `UnownedLog.begin_term`."""
@@ -251,8 +218,8 @@ class SqliteTerm(Term):
             high_water: the high-water marks.
             log: the log to write.
         """
-        super().__init__(log, 0)
-        self._file, self._high_water = file, high_water
+        super().__init__(log, 0, high_water)
+        self._file = file
 
     def entry_rows(self, part: Part, time: int) -> list[Row]:
         """Return the rows of a part's entries. Raises StorageFailed."""
@@ -300,14 +267,6 @@ class SqliteTerm(Term):
         """Undo the failed commit for good; return that it was not stored."""
         self._file.resolve()
         return False
-
-    def acknowledged(self) -> int:
-        """Return the sequence up to which the model is marked as durable."""
-        return self._high_water.sequence(self.model)
-
-    def mark_durable(self, sequence: int) -> None:
-        """Mark the model as durable up to a sequence."""
-        self._high_water.mark(self.model, sequence)
 
     def confirm(self) -> None:
         """Raise NotLeader if the term is over; no other process can have begun one."""

@@ -17,10 +17,11 @@ import threading
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Collection, Iterator, Sequence
 from concurrent.futures import Future
-from typing import NamedTuple, Protocol
+from typing import NamedTuple
 
 from wolfstream.service.errors import NotLeader, StartupError, StorageFailed
 from wolfstream.service.storage.entries import Entry, KeyedRequest, Rollback
+from wolfstream.service.storage.high_water import HighWater
 from wolfstream.service.storage.log import LogReader
 
 
@@ -64,8 +65,15 @@ class Term(ABC):
         on_doubt: called with the term each time a commit is in doubt.
     """
 
-    def __init__(self, log: LogReader, began: int) -> None:
-        self.log, self.began = log, began
+    def __init__(self, log: LogReader, began: int, high_water: HighWater) -> None:
+        """Begin a term.
+
+        Args:
+            log: what was read, which the term continues.
+            began: see the attributes.
+            high_water: marks of this machine, outside all logs, of what was durable.
+        """
+        self.log, self.began, self._high_water = log, began, high_water
         self.confirmed = float("-inf")
         self.state = TermState.LIVE
         self.on_end: Callable[[Term], None] = _nothing
@@ -209,16 +217,16 @@ class Term(ABC):
     def _is_stored(self, part: Part) -> bool:
         """Return whether a part in doubt was stored; raise like `resolve`."""
 
-    @abstractmethod
     def acknowledged(self) -> int:
-        """Return the sequence up to which the model was durable, recorded outside the log.
+        """Return the sequence up to which the model is marked as durable outside the log.
 
-        It may be too low, never too high; 0 if nothing is recorded.
+        It may be too low, never too high; 0 if nothing is marked.
         """
+        return self._high_water.sequence(self.model)
 
-    @abstractmethod
     def mark_durable(self, sequence: int) -> None:
-        """Record outside the log that the model is durable up to a sequence."""
+        """Mark outside the log that the model is durable up to a sequence."""
+        self._high_water.mark(self.model, sequence)
 
     @abstractmethod
     def confirm(self) -> None:
@@ -288,9 +296,10 @@ class Term(ABC):
         """
 
 
-class UnownedLog(LogReader, Protocol):
+class UnownedLog(LogReader):
     """A log that this process reads, with the only way to become its writer."""
 
+    @abstractmethod
     def begin_term(self, sequence: int, epoch: str | None = None) -> Term:
         """Become the only writer of the log, directly after what was read.
 

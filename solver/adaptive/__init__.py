@@ -4,7 +4,4 @@ Prepared rows become features of low order. Second-order and first-order learner
 horizons, losses and steps share them, and nearest neighbours look at the last rows; temperatures,
 stackers and fixed share turn all their answers into one. Boosted trees over the last rows add to
 that, and so do the labels just before a row. The cost of a sample and the memory are constant.
-
-It may import `solver.calibration`, `solver.trees`, `solver.prepare`, `solver.rows`.
-It is imported by `service.model`, `service.heads`, `solver.estimators`, `solver.stream`.
 """

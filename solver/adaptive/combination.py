@@ -6,7 +6,7 @@
 
 w is by fixed share on the log loss. noise is the share of labels that are drawn at random, and f
 the frequencies of the classes (`label_noise`). Each row is predicted before its label is used
-(`temperature`, `stacking`, `fixed_share`). In fixed share a probability counts as at least LEAST.
+(`score_steps`, `fixed_share`). In fixed share a probability counts as at least LEAST.
 The log loss of a row counts by its weight; of a weight above 1, a likelihood counts as at least
 LEAST of the best one.
 """
@@ -29,11 +29,10 @@ from wolfstream.solver.adaptive.label_noise import (
     total_count,
     with_noise,
 )
-from wolfstream.solver.adaptive.stacking import adagrad_step
-from wolfstream.solver.adaptive.temperature import newton_step, softmax
+from wolfstream.solver.adaptive.score_steps import adagrad_step, newton_step, softmax
 from wolfstream.solver.arrays import Float64Array
 from wolfstream.solver.compiled import compiled, inner, larger, smaller
-from wolfstream.solver.held import Holder, Words, held, hold
+from wolfstream.solver.packed_arrays import PackedTuple, Words, pack, unpack
 
 LEAST = 1e-4
 # As if so much had been seen by a temperature of 1: the first labels tell little of it.
@@ -130,7 +129,7 @@ class Combiner:
     def __init__(self, prior: Float64Array) -> None:
         # Of equal weights, the bits of SHARE / (E + S): those of models without a prior.
         self._least = SHARE / prior.sum() * prior
-        self._holder = Holder(_LEARNING, _hold)
+        self._packed = PackedTuple(_LEARNING, _pack)
         self._targets = 0
 
     def combine(
@@ -160,7 +159,7 @@ class Combiner:
         losses.fill(np.nan)
         if targets != self._targets:
             self._targets, self._row_work = targets, _row_work(combination, targets)
-        words = self._holder.words(
+        words = self._packed.words(
             (combination, self._row_work),
             lambda: CombinationWork(combination, self._row_work, self._least),
         )
@@ -197,8 +196,8 @@ _LEARNING = _typeof(CombinationWork(_EXAMPLE, _row_work(_EXAMPLE, 1), np.ones(2)
 
 
 @compiled
-def _hold(words: Words, learning: CombinationWork) -> None:
-    hold(words, learning)
+def _pack(words: Words, learning: CombinationWork) -> None:
+    pack(words, learning)
 
 
 @compiled
@@ -213,7 +212,7 @@ def _combine(
     losses: Float64Array,
 ) -> None:
     """Compute `Combiner.combine`."""
-    c, work, least = held(words, _LEARNING)
+    c, work, least = unpack(words, _LEARNING)
     p, likelihood, speaks = work
     experts, stackers = c.a.shape[1], c.a.shape[0]
     for i in range(scores.shape[0]):

@@ -52,7 +52,7 @@ from wolfstream.solver.adaptive.texts import TEXTS, TextsView
 from wolfstream.solver.adaptive.weights import dot
 from wolfstream.solver.arrays import Float64Array
 from wolfstream.solver.compiled import compiled, inner
-from wolfstream.solver.held import Holder, Words, held, hold
+from wolfstream.solver.packed_arrays import PackedTuple, Words, pack, unpack
 from wolfstream.solver.rows.matrix import SparseRows
 
 # The kinds that take rows in calls of their own, in the order of scores and of the last fields of
@@ -175,7 +175,7 @@ class Learners:
             if experts is not None
         ]
         self._groups: tuple[RidgeLearners | GradientLearners, ...] = (*self.ridge, *self.gradient)
-        self._regression, self._holder = regression, Holder(_ARRAYS, _hold)
+        self._regression, self._packed = regression, PackedTuple(_ARRAYS, _pack)
 
     def place_of(self, experts: Experts) -> slice:
         """Return the place of a group of `each` among the experts.
@@ -220,7 +220,7 @@ class Learners:
         for learner in () if few else self.ridge:
             learner.multiply(Phi)
         rows = 0 if self.bayes is None else self.bayes.rows
-        words = self._holder.words(self._parts(), self._arrays)
+        words = self._packed.words(self._parts(), self._arrays)
         _learn(words, Phi, few, pending, rows, Y, weight, scores)
         for learner in self.ridge:
             learner.pending += n
@@ -405,8 +405,8 @@ _ARRAYS = _typeof(
 
 
 @compiled
-def _hold(words: Words, learners: LearnerArrays) -> None:
-    hold(words, learners)
+def _pack(words: Words, learners: LearnerArrays) -> None:
+    pack(words, learners)
 
 
 @compiled
@@ -424,7 +424,7 @@ def _learn(
 
     rows: how many rows naive Bayes has learned. Other arguments are those of `ridge.learn_ridge`.
     """
-    learners, first = held(words, _ARRAYS), 0
+    learners, first = unpack(words, _ARRAYS), 0
     regression = learners.regression
     for ridge in learners.ridge:
         learn_ridge(ridge, Phi, few, pending, Y, weight, first, scores)

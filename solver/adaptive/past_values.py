@@ -37,7 +37,7 @@ from wolfstream.solver.adaptive.value_mixture import (
 )
 from wolfstream.solver.arrays import Float64Array
 from wolfstream.solver.compiled import compiled, inner, larger, smaller
-from wolfstream.solver.held import Holder, Words, held, hold
+from wolfstream.solver.packed_arrays import PackedTuple, Words, pack, unpack
 
 LAGS, ERRORS = 4, 2
 FEATURES = LAGS + ERRORS + 1
@@ -156,7 +156,7 @@ class ValuePasts:
     """Learns targets into a `ValuePast`, in reused memory."""
 
     def __init__(self) -> None:
-        self._holder = Holder(_LEARNING, _hold)
+        self._packed = PackedTuple(_LEARNING, _pack)
 
     def learn(
         self,
@@ -191,12 +191,12 @@ class ValuePasts:
         return ValuePastView(float(past.lags[0]), unit, voices)
 
     def _words(self, past: ValuePast) -> Words:
-        return self._holder.words((past,), lambda: _Learning(past, _work(past.mixture)))
+        return self._packed.words((past,), lambda: _Learning(past, _work(past.mixture)))
 
 
 @compiled
-def _hold(words: Words, learning: _Learning) -> None:
-    hold(words, learning)
+def _pack(words: Words, learning: _Learning) -> None:
+    pack(words, learning)
 
 
 @compiled
@@ -209,7 +209,7 @@ def _learn(
     aided: Float64Array,
     losses: Float64Array,
 ) -> None:
-    past, work = held(words, _LEARNING)
+    past, work = unpack(words, _LEARNING)
     f, values, row = work.features, work.values, work.row
     for i in range(len(y)):
         base = answers[i]
@@ -247,7 +247,7 @@ def _learn(
 @compiled
 def _write_voices(words: Words, voices: Float64Array) -> float:
     """Write `ValuePastView.voices` of the next row over zeros; return the unit."""
-    past, work = held(words, _LEARNING)
+    past, work = unpack(words, _LEARNING)
     f, c = work.features, past.mixture
     unit = _write_features(past.lags, past.errors, past.scale, past.seen[0], f)
     voices[1, 1] = voices[2, 2] = 1.0

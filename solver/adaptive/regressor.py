@@ -15,7 +15,7 @@ from wolfstream.solver.adaptive.losses import Losses
 from wolfstream.solver.adaptive.ridge import CHUNK
 from wolfstream.solver.adaptive.settings import REGRESSION, Settings, plain_horizon
 from wolfstream.solver.adaptive.skewed_targets import FirstSamples, FirstTargets
-from wolfstream.solver.adaptive.target_scale import CENTRE_LIMIT, TargetScale, Units
+from wolfstream.solver.adaptive.target_scale import CENTRE_LIMIT, RunningTargetScale, Units
 from wolfstream.solver.arrays import Float64Array
 from wolfstream.solver.prepare.scale import (
     CLIPPED,
@@ -85,7 +85,7 @@ class AdaptiveRegressor:
         self._begin()
         self.losses = Losses(len(self.combination.weight))
         self.kinds = self._kinds()
-        self.scale = TargetScale()
+        self.scale = RunningTargetScale()
         self.first = FirstTargets(self.inputs.features.dimension, texts)
         self.last, self.lag_moments = np.full(LAGS, np.nan), no_moments(LAGS)
         self.samples = 0

@@ -77,7 +77,7 @@ class Units(NamedTuple):
         return np.clip(u, self.lowest, self.highest + _BEYOND * self.unit)
 
 
-class TargetScale:
+class RunningTargetScale:
     """Follows the scale of a stream's targets.
 
     units: the present scale, set by the last `move`.

@@ -1,5 +1,1 @@
-"""ASSET: robust stochastic subgradient steps on approximate kernel features (Lee and Wright 2012).
-
-It may import `solver.kernels`, `solver.rows`.
-It is imported by `service.conversion`, `service.heads`, `solver.estimators`, `solver.stream`.
-"""
+"""ASSET: robust stochastic subgradient steps on approximate kernel features (Lee, Wright 2012)."""

@@ -2,8 +2,4 @@
 
 All is learned from prequential predictions: the calibration of probabilities, conformal sets and
 intervals, and whether losses have risen (`changes`).
-
-It may import nothing of the rest.
-It is imported by `service.conversion`, `service.training`, `service.heads`, `solver.estimators`,
-`solver.stream`, `solver.adaptive`.
 """

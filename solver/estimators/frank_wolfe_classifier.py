@@ -20,8 +20,8 @@ from wolfstream.solver.estimators.checks import counted
 from wolfstream.solver.estimators.pairwise import OneVersusOneClassifier
 from wolfstream.solver.frank_wolfe.driver import Solution
 from wolfstream.solver.frank_wolfe.one_versus_one import solve_pairs
+from wolfstream.solver.frank_wolfe.pairs import pairs_of
 from wolfstream.solver.rows.matrix import Matrix, n_rows, row_keys, take_rows
-from wolfstream.solver.simplex.pairs import pairs_of
 
 
 @parameters

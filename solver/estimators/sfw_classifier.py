@@ -30,11 +30,11 @@ from wolfstream.solver.estimators.conditioning import (
 )
 from wolfstream.solver.estimators.pairwise import OneVersusOneClassifier
 from wolfstream.solver.estimators.stream_labels import labelled_part
+from wolfstream.solver.frank_wolfe.pairs import pairs_of
+from wolfstream.solver.frank_wolfe.problem import is_indefinite as problem_is_indefinite
 from wolfstream.solver.kernels.precision import FINEST
 from wolfstream.solver.rows.matrix import Matrix, take_rows
 from wolfstream.solver.rows.sample_weights import Weights, weights_of
-from wolfstream.solver.simplex.pairs import pairs_of
-from wolfstream.solver.simplex.problem import is_indefinite as problem_is_indefinite
 from wolfstream.solver.working_set.learner import GRAM_BYTES, Algorithm, WorkingSet
 from wolfstream.solver.working_set.view import dual_coefficients, supported
 

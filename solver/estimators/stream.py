@@ -42,7 +42,7 @@ from wolfstream.solver.prepare.named_rows import (
     rows_between,
     table_of,
 )
-from wolfstream.solver.prepare.row_form import Missing, Preparing, RowForm
+from wolfstream.solver.prepare.row_form import Missing, PreparationParameters, RowForm
 from wolfstream.solver.prepare.schema import Misfit
 from wolfstream.solver.rows.matrix import SparseRows, take_rows
 from wolfstream.solver.rows.sample_weights import Weights, weights_of
@@ -271,8 +271,10 @@ class StreamEstimator(StreamParameters, BaseEstimator):
         return None
 
     @property
-    def _preparing(self) -> Preparing:
-        return Preparing(self.missing, timestamps=tuple(self.timestamps), names="settled")
+    def _preparing(self) -> PreparationParameters:
+        return PreparationParameters(
+            self.missing, timestamps=tuple(self.timestamps), names="settled"
+        )
 
     def _forget(self) -> None:
         """Drop all that was learned."""

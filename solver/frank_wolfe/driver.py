@@ -13,8 +13,8 @@ from numpy.typing import NDArray
 
 from wolfstream.solver.arrays import Float64Array
 from wolfstream.solver.frank_wolfe.methods import METHODS, Steps, Tolerance
+from wolfstream.solver.frank_wolfe.steps import INITIAL
 from wolfstream.solver.iteration import Advance, iterate
-from wolfstream.solver.simplex.steps import INITIAL
 
 Method = Literal["fw", "mfw", "swap", "partan", "smo"]
 
@@ -41,7 +41,7 @@ class Trace(NamedTuple):
 
     objective: f = -q.
     gap: g_max + 2q, over the sampled vertices where vertices are sampled.
-    step: the kind of step (`simplex.steps.STEP_NAMES`) that led to the point.
+    step: the kind of step (`frank_wolfe.steps.STEP_NAMES`) that led to the point.
     seconds: time since the start. Iterations run in compiled chunks of up to 256; within a
         chunk the time is interpolated.
     """

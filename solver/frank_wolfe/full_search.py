@@ -19,9 +19,9 @@ from wolfstream.solver.frank_wolfe.methods import (
     small_enough,
 )
 from wolfstream.solver.frank_wolfe.partan import nothing_previous, refresh_from_gradient
+from wolfstream.solver.frank_wolfe.problem import empty_problem, tie_width
 from wolfstream.solver.kernels.cached_rows import KernelRows
 from wolfstream.solver.kernels.functions import kernel_diagonal
-from wolfstream.solver.simplex.problem import empty_problem, tie_width
 
 
 class FullSearch:

@@ -1,7 +1,7 @@
 """The iterations of FW, MFW, SWAP, PARTAN and SMO on a whole training set (P2, P4).
 
 Each iteration finds the best vertex, stops where the duality gap g_max + 2q is small, and
-otherwise takes one of these steps (`simplex.steps`):
+otherwise takes one of these steps (`frank_wolfe.steps`):
 
     fw       toward the best vertex                                 (P2, P4 Algorithm 1)
     mfw      toward it, or away from the worst: the steeper one     (P2, P1 Algorithm 3)
@@ -25,9 +25,8 @@ from wolfstream.solver.arrays import Float64Array, FloatArray
 from wolfstream.solver.compiled import compiled, inner, larger, smaller
 from wolfstream.solver.frank_wolfe.duals import Dual
 from wolfstream.solver.frank_wolfe.partan import PreviousIterate, partan
-from wolfstream.solver.kernels.cached_rows import RowCache
-from wolfstream.solver.simplex.problem import Problem, best_vertex, worst_vertex
-from wolfstream.solver.simplex.steps import (
+from wolfstream.solver.frank_wolfe.problem import Problem, best_vertex, worst_vertex
+from wolfstream.solver.frank_wolfe.steps import (
     AWAY,
     DROP,
     PARTAN,
@@ -40,6 +39,7 @@ from wolfstream.solver.simplex.steps import (
     toward,
     toward_gain,
 )
+from wolfstream.solver.kernels.cached_rows import RowCache
 
 METHODS = ("fw", "mfw", "swap", "partan", "smo")
 FW, MFW, SWAP_METHOD, PARTAN_METHOD, SMO = 0, 1, 2, 3, 4

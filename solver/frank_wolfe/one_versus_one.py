@@ -16,13 +16,13 @@ from numpy.typing import NDArray
 from wolfstream.solver.arrays import Float64Array
 from wolfstream.solver.frank_wolfe.driver import Progress, Solution
 from wolfstream.solver.frank_wolfe.duals import classification_dual
+from wolfstream.solver.frank_wolfe.pairs import pairs_of
 from wolfstream.solver.frank_wolfe.solve_dual import Settings, kernel_rows_bytes, solve_dual
 from wolfstream.solver.kernels.cached_rows import KernelRows
 from wolfstream.solver.kernels.functions import Kernel
 from wolfstream.solver.kernels.precision import precision_for
 from wolfstream.solver.kernels.prepared_rows import prepare_rows
 from wolfstream.solver.rows.matrix import Matrix, origin_of, take_rows
-from wolfstream.solver.simplex.pairs import pairs_of
 
 
 class PairSolution(NamedTuple):
@@ -48,7 +48,7 @@ def solve_pairs(
     observe: Callable[[Progress], bool | None] | None = None,
     clock: Callable[[], float] | None = None,
 ) -> Iterator[PairSolution]:
-    """Solve the problems of all pairs, in the order of `simplex.pairs.pairs_of`.
+    """Solve the problems of all pairs, in the order of `frank_wolfe.pairs.pairs_of`.
 
     X: (n, d) rows.
     codes: (n,) class codes 0, 1, ..., each of which occurs.

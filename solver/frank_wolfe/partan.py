@@ -10,8 +10,8 @@ from numpy.typing import NDArray
 
 from wolfstream.solver.arrays import Float64Array
 from wolfstream.solver.compiled import inner, larger, smaller
-from wolfstream.solver.simplex.problem import Problem
-from wolfstream.solver.simplex.steps import clamped_ratio, toward_length
+from wolfstream.solver.frank_wolfe.problem import Problem
+from wolfstream.solver.frank_wolfe.steps import clamped_ratio, toward_length
 
 # There is no line to search where the two points are equal to rounding: delta'A delta is below
 # this share of q, or no weight falls by more than a millionth of itself.
@@ -60,7 +60,7 @@ def refresh_from_gradient(problem: Problem, previous: PreviousIterate) -> None:
 def partan(problem: Problem, previous: PreviousIterate, p: int, row: Float64Array) -> None:
     """alpha <- alpha~ + mu (alpha~ - previous), alpha~ a toward step to p (P4 Algorithm 2).
 
-    In the convention of `simplex.problem` (P4's f is q / 2 and its gradient K alpha is -g / 2):
+    In the convention of `frank_wolfe.problem` (P4's f is q / 2 and its gradient K alpha is -g / 2):
 
         W      = previous' A alpha                                           (P4 eq. 14)
         cross  = previous' A alpha~ = (1 - lambda) W - lambda g_prev,p / 2

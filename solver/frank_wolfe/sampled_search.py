@@ -37,16 +37,16 @@ from wolfstream.solver.frank_wolfe.partan import (
     nothing_previous,
     refresh_from_gradient,
 )
-from wolfstream.solver.kernels.blocks import kernel_block
-from wolfstream.solver.kernels.functions import Kernel, kernel_diagonal
-from wolfstream.solver.kernels.prepared_rows import Rows, take
-from wolfstream.solver.simplex.problem import (
+from wolfstream.solver.frank_wolfe.problem import (
     best_vertex,
     empty_problem,
     with_capacity,
     worst_vertex,
 )
-from wolfstream.solver.simplex.steps import away_is_steeper
+from wolfstream.solver.frank_wolfe.steps import away_is_steeper
+from wolfstream.solver.kernels.blocks import kernel_block
+from wolfstream.solver.kernels.functions import Kernel, kernel_diagonal
+from wolfstream.solver.kernels.prepared_rows import Rows, take
 
 # P4 section 4.2: where a sample estimates a small gap, the sampling is repeated twice.
 _REPEATS = 2

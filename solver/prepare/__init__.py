@@ -2,10 +2,4 @@
 
 `judging` tells what the texts of a column mean: quantities, moments of time, yes and no, words. It
 knows neither tables nor rows nor learners.
-
-It may import `solver.rows`.
-It is imported by `service.conversion`, `service.web.routes`, `service.web.formats`,
-`service.training`, `service.engine`, `service.recovery`, `service.compilation`, `service.model`,
-`service.heads`, `service.files`, `service.samples`, `solver.estimators`, `solver.stream`,
-`solver.adaptive`, `solver.trees`.
 """

@@ -107,6 +107,8 @@ class ColumnFacts:
         self._examples: list[tuple[str, ...]] = []
         # The number of last consecutive values that the kind of a column could not read.
         self._unread_run = np.zeros(0, np.int64)
+        # The columns in which that is above 0.
+        self._running = set[int]()
         self._revised = np.zeros(0, np.int64)
         # How each column was read when its range began.
         self._read: tuple[Any, ...] = ()
@@ -122,16 +124,14 @@ class ColumnFacts:
         n = len(cells.numbers)
         self._make_room(schema, table.columns)
         numbers = np.ascontiguousarray(in_order(plain.numbers, places, math.nan))
-        is_number = present = ~np.isnan(numbers)
+        is_number = ~np.isnan(numbers)
+        present = is_number.copy()
         if cells.texts:
-            present = is_number | (in_order(plain.text, places, NO_TEXT) != NO_TEXT)
-        unused = list(schema.columns.unused)
-        if unused:
-            raw = ~np.isnan(in_order(cells.numbers, places, math.nan)[:, unused])
-            if cells.texts:
-                raw |= in_order(cells.text, places, NO_TEXT)[:, unused] != NO_TEXT
-            present = present.copy()
-            present[:, unused] = raw
+            present |= in_order(plain.text, places, NO_TEXT) != NO_TEXT
+        for k in schema.columns.unused:
+            j = places[k]
+            if j is not None:
+                present[:, k] = ~np.isnan(cells.numbers[:, j]) | (cells.text[:, j] != NO_TEXT)
         _include(
             numbers, is_number, np.ascontiguousarray(present), self._missing, self._low, self._high
         )
@@ -257,9 +257,9 @@ class ColumnFacts:
 
     def _watched(self, table: TableRows) -> list[int]:
         """Return the columns that rows may revise, or whose runs they may end."""
-        watched = {*self._late, *np.flatnonzero(self._unread_run).tolist()}
+        watched = {*self._late, *self._running, *table.with_texts}
         watched.update(k for k in self._columns.changed if not self._revised[k])
-        return sorted(watched.union(table.with_texts))
+        return sorted(watched)
 
     def _runs(self, k: int, unread: NDArray[np.bool_]) -> bool:
         """Count consecutive unread values of column k; return whether they reach RUN now."""
@@ -270,7 +270,9 @@ class ColumnFacts:
         first = int(read[0]) if len(read) else len(unread)
         gaps = np.diff(np.concatenate([read, [len(unread)]])) - 1
         longest = max(before + first, int(gaps.max(initial=0)))
-        self._unread_run[k] = min(before + first if not len(read) else int(gaps[-1]), RUN)
+        run = min(before + first if not len(read) else int(gaps[-1]), RUN)
+        self._unread_run[k] = run
+        (self._running.add if run else self._running.discard)(k)
         return before < RUN <= longest
 
     def _repeats(self, k: int) -> bool:
@@ -347,6 +349,7 @@ class ColumnFacts:
         self._bits = bits.astype(np.bool_)
         d = len(self._examples)
         self._unread_run = np.array(arrays["columns_unread_run"], np.int64)
+        self._running = set(np.flatnonzero(self._unread_run).tolist())
         self._revised = np.array(arrays["columns_revised"], np.int64)
         each = self._missing, self._low, self._high, self._unread_run, self._revised
         shapes = {array.shape for array in each}

@@ -127,6 +127,12 @@ class Preparation:
 
     def _put_times_since(self, rows: Float64Array) -> None:
         """Replace times by the seconds since the last row that had one."""
+        if len(rows) == 1:  # the same without indices
+            since = list(self.layout.since)
+            seconds = rows[0, since]
+            rows[0, since] = log_size(seconds - self.before)
+            self.before = np.where(np.isnan(seconds), self.before, seconds)
+            return
         for k, j in enumerate(self.layout.since):
             seconds = np.concatenate([self.before[k : k + 1], rows[:, j]])
             # The index of the last time up to each row; 0, which may be NaN, before the first.

@@ -21,14 +21,24 @@ from collections.abc import Iterable, Sequence
 from typing import Any, Literal, NamedTuple, get_args
 
 from wolfstream.solver.prepare.measures import (
+    converted,
     duration,
     factor_between,
     has_three_parts,
     is_bytes,
     is_composed,
+    measure_alike,
     positive,
 )
-from wolfstream.solver.prepare.numerals import Numeral, amounts, numeral, plain_number
+from wolfstream.solver.prepare.numerals import (
+    Numeral,
+    amounts,
+    numeral,
+    placed_numbers,
+    plain_number,
+    text_within,
+    without_digits,
+)
 from wolfstream.solver.prepare.times import date_of_digits, date_of_serial, epoch, moment
 from wolfstream.solver.prepare.words import words_of
 
@@ -44,6 +54,10 @@ MISSING_BESIDE = frozenset(("-", "--", "–", "—", "?", ".", "...", "unknown",
 _LONGEST_MISSING = max(map(len, MISSING | MISSING_BESIDE))
 _BOOLEAN = {"true": 1.0, "yes": 1.0, "y": 1.0, "t": 1.0, "on": 1.0}
 _BOOLEAN |= {"false": 0.0, "no": 0.0, "n": 0.0, "f": 0.0, "off": 0.0}
+# The same in German, French, Spanish, Italian, Portuguese, Dutch and Polish, and as marks.
+_BOOLEAN |= dict.fromkeys(("ja", "oui", "sí", "si", "sì", "sim", "tak", "✓", "✔", "✅"), 1.0)
+_BOOLEAN |= dict.fromkeys(("nein", "non", "não", "nao", "nee", "nie", "✗", "✘", "❌"), 0.0)
+_BOOLEAN |= {"wahr": 1.0, "vrai": 1.0, "falsch": 0.0, "faux": 0.0}
 # The least share of a column's values that its kind must read.
 NEARLY_ALL = 0.9
 # If most values are numbers, this many other texts may recur, such as "varies by device".
@@ -64,6 +78,8 @@ _LEAST_IDENTIFIERS = 100
 LEAST_CODE, _LIMIT_OF_CODES = 1e12, 2.0**53
 # What separates the items of a list in a cell.
 _ITEMS = re.compile(r"[,;|]")
+# Numbers of telephones, which have spaces and words in common.
+_TELEPHONE = re.compile(r"(?=(?:\D*\d){7})(?:[+(0]|\d{3}-\d{3}-)[\d()/. -]{6,22}")
 _UNIQUE_CODE = re.compile(r"[{(]?[\w.:-]*\d[\w.:-]*[})]?", re.ASCII)
 _LONGEST_CATEGORY = 256
 # Units of columns of durations, by what the first part of 4:05 is.
@@ -81,7 +97,7 @@ _DATES, _SERIALS = "yyyymmdd", "days since 1899-12-30"
 _SERIALS_WHY = "days as spreadsheets count them, and named like a date"
 
 
-class Reading(NamedTuple):
+class ColumnReading(NamedTuple):
     """The kind of a column, and how its values are read."""
 
     kind: Kind = "number"
@@ -127,11 +143,11 @@ class Reading(NamedTuple):
         return folded in MISSING or (folded in MISSING_BESIDE and self.kind in _NUMERIC_KINDS)
 
 
-NUMBER = Reading("number", "all values are numbers")
+NUMBER = ColumnReading("number", "all values are numbers")
 _OF_UNIT = {_DATES: date_of_digits, _SERIALS: date_of_serial}
 # By this, only the texts of MISSING are missing, as in any column.
-_ANY_TEXT = Reading("text")
-EMPTY = Reading("empty", "no value so far")
+_ANY_TEXT = ColumnReading("text")
+EMPTY = ColumnReading("empty", "no value so far")
 _NUMERIC_KINDS = ("number", "number in text", "boolean", "time", "empty")
 
 
@@ -139,23 +155,27 @@ def _or_nan(value: float | None) -> float:
     return math.nan if value is None else value
 
 
-def _plain(_: Reading, text: str) -> float:
+def _plain(_: ColumnReading, text: str) -> float:
     return _or_nan(plain_number(text))
 
 
-def _number(_: Reading, text: str) -> float:
+def _number(_: ColumnReading, text: str) -> float:
     """Read plain digits, and texts such as 1,234, $12.50 or 55%, which may come later."""
     plain = plain_number(text)
-    quantity = numeral(text) if plain is None else None
+    # Among plain numbers, 1/2 may be a date or a code.
+    quantity = numeral(text) if plain is None and "/" not in text else None
     return quantity.value if quantity is not None and quantity.is_amount else _or_nan(plain)
 
 
-def _in_text(reading: Reading, text: str) -> float:
+def _in_text(reading: ColumnReading, text: str) -> float:
     plain = plain_number(text)
     if plain is not None:
         return plain
     if reading.unit in (_HOURS_FIRST, _MINUTES_FIRST):
         return _or_nan(duration(text, minutes_first=reading.unit == _MINUTES_FIRST))
+    digits = text_within(text, reading.unit)
+    if digits is not None:
+        return float(digits)
     quantity = numeral(text, commas=reading.commas)
     return math.nan if quantity is None else _or_nan(_in_unit(quantity, reading.unit))
 
@@ -164,15 +184,16 @@ def _in_unit(quantity: Numeral, unit: str) -> float | None:
     """Return a quantity in a column's unit; None if it measures something else."""
     if quantity.unit == "#" and quantity.factor == 1e9 and is_bytes(unit):
         return quantity.value / 1e9 * (factor_between("#b", unit) or 1.0)
-    factor = 1.0 if quantity.unit == "#" else factor_between(quantity.unit, unit)
-    return None if factor is None else factor * quantity.value
+    return (
+        quantity.value if quantity.unit == "#" else converted(quantity.value, quantity.unit, unit)
+    )
 
 
-def _boolean(_: Reading, text: str) -> float:
+def _boolean(_: ColumnReading, text: str) -> float:
     return _BOOLEAN.get(text[:8].casefold(), _or_nan(plain_number(text)))
 
 
-def _time(reading: Reading, text: str) -> float:
+def _time(reading: ColumnReading, text: str) -> float:
     written = moment(text)
     if written is None:
         plain = plain_number(text)
@@ -182,13 +203,13 @@ def _time(reading: Reading, text: str) -> float:
     return written.day_first if reading.day_first else written.month_first
 
 
-def _any_number(reading: Reading, text: str) -> float:
+def _any_number(reading: ColumnReading, text: str) -> float:
     """Read any number, in a column that had no value while its table settled."""
     value, quantity = _boolean(reading, text), numeral(text)
     return quantity.value if math.isnan(value) and quantity is not None else value
 
 
-def _nothing(_: Reading, __: str) -> float:
+def _nothing(_: ColumnReading, __: str) -> float:
     return math.nan
 
 
@@ -204,7 +225,7 @@ _READ = {
 }
 
 
-def judge(name: str, values: Sequence[Value]) -> Reading:
+def judge(name: str, values: Sequence[Value]) -> ColumnReading:
     """Return how to read a column, judged by its first values.
 
     name: of the column, by which large numbers may be times.
@@ -238,20 +259,20 @@ def _is_date_name(name: str) -> bool:
     return len(name) <= _LONGEST_CATEGORY and bool(_DATE_NAME.search(name))
 
 
-def _judge_numbers(name: str, numbers: Sequence[float]) -> Reading:
+def _judge_numbers(name: str, numbers: Sequence[float]) -> ColumnReading:
     if not numbers:
         return EMPTY
     if like_a_time(name) and all(epoch(value) is not None for value in numbers):
-        return Reading("time", "seconds, or parts of them, since 1970, and named like a time")
+        return ColumnReading("time", "seconds, or parts of them, since 1970, and named like a time")
     if like_a_time(name) and all(date_of_digits(value) is not None for value in numbers):
-        return Reading("time", "dates such as 20250301, and named like a time", _DATES)
+        return ColumnReading("time", "dates such as 20250301, and named like a time", _DATES)
     if _is_date_name(name) and all(date_of_serial(value) is not None for value in numbers):
-        return Reading("time", _SERIALS_WHY, _SERIALS)
+        return ColumnReading("time", _SERIALS_WHY, _SERIALS)
     if _are_codes(numbers):
         why = (
             f"all of the first {len(numbers)} values are different whole numbers of as many digits"
         )
-        return Reading("identifier", why)
+        return ColumnReading("identifier", why)
     return NUMBER
 
 
@@ -270,15 +291,15 @@ def _are_codes(numbers: Sequence[float]) -> bool:
     return as_long and not in_order and any(epoch(number) is None for number in numbers)
 
 
-def _as_boolean(texts: Sequence[str], numbers: Sequence[float]) -> Reading | None:
+def _as_boolean(texts: Sequence[str], numbers: Sequence[float]) -> ColumnReading | None:
     if not texts or not all(text[:8].casefold() in _BOOLEAN for text in texts):
         return None
     if not all(number in (0.0, 1.0) for number in numbers):
         return None
-    return Reading("boolean", "all values say yes or no")
+    return ColumnReading("boolean", "all values say yes or no")
 
 
-def _as_time(texts: Sequence[str], numbers: Sequence[float]) -> Reading | None:
+def _as_time(texts: Sequence[str], numbers: Sequence[float]) -> ColumnReading | None:
     written = [time for time in map(moment, texts) if time is not None]
     epochs = sum(epoch(number) is not None for number in numbers)
     count = len(texts) + len(numbers)
@@ -288,7 +309,7 @@ def _as_time(texts: Sequence[str], numbers: Sequence[float]) -> Reading | None:
     why = f"{len(written) + epochs} of {count} values are dates or times"
     if ordered:
         why += f", the {'day' if day_first else 'month'} first"
-    return Reading("time", why, day_first=day_first, ordered=ordered)
+    return ColumnReading("time", why, day_first=day_first, ordered=ordered)
 
 
 def _date_order(texts: Sequence[str]) -> tuple[bool, bool]:
@@ -313,7 +334,7 @@ def first_order(texts: Iterable[str]) -> str:
     return ""
 
 
-def _as_duration(texts: Sequence[str], numbers: Sequence[float]) -> Reading | None:
+def _as_duration(texts: Sequence[str], numbers: Sequence[float]) -> ColumnReading | None:
     """Recognise durations and times of day, of which some have several parts."""
     read = [text for text in texts if duration(text) is not None]
     count = len(texts) + len(numbers)
@@ -321,10 +342,10 @@ def _as_duration(texts: Sequence[str], numbers: Sequence[float]) -> Reading | No
         return None
     unit = _MINUTES_FIRST if any(map(has_three_parts, texts)) else _HOURS_FIRST
     why = f"{len(read)} of {count} values are durations or times of day, read as seconds"
-    return Reading("number in text", why, unit)
+    return ColumnReading("number in text", why, unit)
 
 
-def _as_number(texts: Sequence[str], numbers: Sequence[float]) -> Reading | None:
+def _as_number(texts: Sequence[str], numbers: Sequence[float]) -> ColumnReading | None:
     quantities = [(text, numeral(text)) for text in texts]
     units = Counter(quantity.unit for _, quantity in quantities if quantity is not None)
     if not units:
@@ -334,7 +355,7 @@ def _as_number(texts: Sequence[str], numbers: Sequence[float]) -> Reading | None
     # The most frequent unit; numbers without one ("#") have it, too.
     unit = max((unit for unit in units if unit != "#"), key=units.__getitem__, default="#")
     unit = positive(unit, units)
-    alike = {each for each in units if each == "#" or factor_between(each, unit) is not None}
+    alike = {each for each in units if each == "#" or measure_alike(each, unit)}
     read = sum(units[each] for each in alike) + len(numbers)
     count = len(texts) + len(numbers)
     others = {
@@ -345,7 +366,9 @@ def _as_number(texts: Sequence[str], numbers: Sequence[float]) -> Reading | None
         return None
     shown = " ".join(unit.split("#")).strip()
     around = f" with {shown!r} around the digits" if shown else ""
-    return Reading("number in text", f"{read} of {count} values are numbers{around}", unit, commas)
+    return ColumnReading(
+        "number in text", f"{read} of {count} values are numbers{around}", unit, commas
+    )
 
 
 def _has_point(text: str) -> bool:
@@ -353,34 +376,89 @@ def _has_point(text: str) -> bool:
     return bool(re.search(r"\d\.\d{1,2}(?!\d)|\d\.\d{4,}|,\d{3}\.", text))
 
 
-def _as_serials(name: str, reading: Reading, numbers: Sequence[float]) -> Reading:
+def _as_serials(name: str, reading: ColumnReading, numbers: Sequence[float]) -> ColumnReading:
     """Return the reading of numbers with decimal commas, or of days that are written so."""
     if reading.unit != "#" or not reading.commas or not _is_date_name(name):
         return reading
     serials = all(date_of_serial(number) is not None for number in numbers)
-    return Reading("time", _SERIALS_WHY, _SERIALS, commas=True) if serials else reading
+    return ColumnReading("time", _SERIALS_WHY, _SERIALS, commas=True) if serials else reading
 
 
-def _judge_texts(texts: Sequence[str], numbers: Sequence[float]) -> Reading:
+def _judge_texts(texts: Sequence[str], numbers: Sequence[float]) -> ColumnReading:
     count = len(texts) + len(numbers)
     different = len(set(texts))
     mean_words = sum(len(words_of(text)) for text in texts) / len(texts)
     spaced = sum(" " in text for text in texts)
     if 2 * len(numbers) > count:
-        return Reading("number", f"{len(numbers)} of {count} values are numbers")
+        return ColumnReading("number", f"{len(numbers)} of {count} values are numbers")
     if count >= _LEAST_IDENTIFIERS and different == count and _are_unique_codes(texts):
-        return Reading("identifier", f"all of the first {count} values are different codes")
+        return ColumnReading("identifier", f"all of the first {count} values are different codes")
     long = max(map(len, texts)) > _LONGEST_CATEGORY
+    if placed := _placed(texts):
+        why = f"{_share(different, count)}; numbers in them are learned by their places"
+        return ColumnReading("category", why, units=placed)
+    if units := _measured_in_several(texts):
+        why = f"numbers with several units: {', '.join(units)}"
+        return ColumnReading("category", why, units=units)
     if long or (mean_words >= _WORDS and different >= _DIFFERENT * count):
         why = f"{mean_words:.0f} words in a value, {_share(different, count)}"
-        return Reading(
+        return ColumnReading(
             "text", why, wordy=True, words=_frequent_words(texts), units=_frequent_units(texts)
         )
     if count >= _LEAST_IDENTIFIERS and different == count and not spaced:
-        return Reading("identifier", f"all of the first {count} values are different single words")
+        return ColumnReading(
+            "identifier", f"all of the first {count} values are different single words"
+        )
     wordy, units = _share_words(set(texts)), _frequent_units(texts)
     items = _frequent_words(texts) if _are_lists(set(texts)) else ()
-    return Reading("category", _share(different, count), wordy=wordy, words=items, units=units)
+    return ColumnReading(
+        "category", _share(different, count), wordy=wordy, words=items, units=units
+    )
+
+
+def _placed(texts: Sequence[str]) -> tuple[str, ...]:
+    """Return the places of numbers in texts that have as many, and the same around them: 118/83.
+
+    Places that have one number are left out.
+    """
+    found = [numbers for text in texts if (numbers := placed_numbers(text))]
+    if len(texts) < _FIRST_TEXTS or len(found) < NEARLY_ALL * len(texts):
+        return ()
+    ((n_places, as_many),) = Counter(map(len, found)).most_common(1)
+    ((_, alike),) = Counter(map(without_digits, texts)).most_common(1)
+    if min(as_many, alike) < NEARLY_ALL * len(texts):
+        return ()
+    different = {
+        place: len({numbers.get(place) for numbers in found})
+        for place in (f"#{k}" for k in range(1, n_places + 1))
+    }
+    places = tuple(place for place in different if different[place] > 1)
+    # Several units say more than places.
+    n_units = sum(map(bool, _frequent_units(texts)))
+    return places if n_units < 2 and max(different.values()) >= _LEAST_NUMBERS else ()
+
+
+def _measured_in_several(texts: Sequence[str]) -> tuple[str, ...]:
+    """Return the units of texts that are numbers with units which measure different things.
+
+    Of mmol/L and mg/dL, as laboratories write, the substance decides what one is in the other.
+    """
+    if len(texts) < _FIRST_TEXTS:
+        return ()
+    values: dict[str, list[float]] = {}  # of each unit
+    for text in texts:
+        quantity, numbers = numeral(text), amounts(text)
+        # Another word beside the unit says more than what is measured, as in "1 shared bath".
+        if quantity is not None and len(numbers) == 1 and " " not in quantity.unit.strip("# "):
+            ((unit, number),) = numbers.items()
+            values.setdefault(unit, []).append(number)
+    having = sorted(
+        (unit for unit in values if len(set(values[unit])) >= _LEAST_NUMBERS),
+        key=lambda unit: (-len(values[unit]), unit),
+    )[:_MOST_UNITS]
+    if len(having) < 2 or sum(len(values[unit]) for unit in having) < NEARLY_ALL * len(texts):
+        return ()
+    return tuple(having)
 
 
 def _are_lists(different: set[str]) -> bool:
@@ -396,6 +474,8 @@ def _are_lists(different: set[str]) -> bool:
 
 def _are_unique_codes(texts: Sequence[str]) -> bool:
     """Return whether texts are single codes without words in common, as UUIDs are."""
+    if all(map(_TELEPHONE.fullmatch, texts)):
+        return True
     return all(map(_UNIQUE_CODE.fullmatch, texts)) and not _share_words(set(texts))
 
 
@@ -444,11 +524,11 @@ def _share(different: int, count: int) -> str:
     return f"{different} of the first {count} values differ"
 
 
-def given_kind(kind: Kind, values: Sequence[Value]) -> Reading:
+def given_kind(kind: Kind, values: Sequence[Value]) -> ColumnReading:
     """Return how to read a column whose kind is given; the rest is judged by its values."""
     texts = [value.strip() for value in values if isinstance(value, str)]
     texts = [text for text in texts if not _ANY_TEXT.is_missing(text)]
-    reading = Reading(kind, "given in the model's spec", fixed=True)
+    reading = ColumnReading(kind, "given in the model's spec", fixed=True)
     if kind == "time":
         day_first, ordered = _date_order(texts)
         return reading._replace(day_first=day_first, ordered=ordered)
@@ -464,7 +544,7 @@ def given_kind(kind: Kind, values: Sequence[Value]) -> Reading:
     return reading
 
 
-def reading_from_plain(plain: Sequence[Any]) -> Reading:
+def reading_from_plain(plain: Sequence[Any]) -> ColumnReading:
     """Return a reading from its saved fields. Raises ValueError for invalid ones."""
     kind, why, unit, *flags, words, units, ordered = plain
     known = kind in KINDS and isinstance(why, str) and isinstance(unit, str)
@@ -478,4 +558,4 @@ def reading_from_plain(plain: Sequence[Any]) -> Reading:
         raise ValueError("the saved columns have dates that no rows make")
     commas, day_first, wordy, fixed = flags
     parts = tuple(words), tuple(units), ordered
-    return Reading(kind, why, unit, commas, day_first, wordy, fixed, *parts)
+    return ColumnReading(kind, why, unit, commas, day_first, wordy, fixed, *parts)

@@ -3,8 +3,12 @@
     factor_between("#mb", "#gb")  0.001      duration("6h 18m 43s")  22723.0
     factor_between("#day", "#days")  1.0     duration("05:38:32")    20312.0
     factor_between("#dr", "#cr")  -1.0       factor_between("#S", "#H")  -1.0  (Soll and Haben)
+    factor_between("eur#", "#€")  1.0        converted(50.0, "#°f", "#°c")  10.0
+    duration("12:30pm")  45000.0             duration("3pm")  54000.0
+    duration("5:13 /km")  18780.0  (hours first, unless its column has three parts)
 
-Units are written as in `numerals.Numeral`. "m" is a metre beside "km", and a minute beside "h".
+Units are written as in `numerals.Numeral`. "m" is a metre beside "km", a minute beside "h", and a
+month beside "y".
 """
 
 import re
@@ -50,12 +54,23 @@ _MEASURES = (
     {"wh": 1.0, "kwh": 1e3, "mwh": 1e6, "gwh": 1e9},
 )
 _LEAST_PLURAL = 3
+_YEARS = frozenset(("y", "yr", "yrs", "year", "years"))
+# What a degree of each scale is in degrees Celsius, and where its 0 is.
+_TEMPERATURES = {
+    **dict.fromkeys(("°c", "c", "℃", "degc", "deg c"), (1.0, 0.0)),
+    **dict.fromkeys(("°f", "f", "℉", "degf", "deg f"), (5.0 / 9.0, -160.0 / 9.0)),
+}
+# Signs of currencies, and the codes that mean the same.
+_CODES = {"€": "eur", "$": "usd", "£": "gbp", "¥": "jpy", "₹": "inr"}
 # Units of debts, of the south and of the west, and the units whose numbers they are less than 0 of.
 _OPPOSITES = {"#dr": ("#cr",), "#S": ("#H", "#n"), "#s": ("#n",), "#w": ("#e",)}
 _CLOCK = re.compile(
     r"(?:(?P<days>\d{1,6})\s*d(?:ays?)?,?\s+)?(?P<first>\d{1,4}):(?P<second>\d{2})"
     r"(?::(?P<third>\d{2}(?:[.,]\d{1,9})?))?\s*(?P<half>[AaPp]\.?[Mm]\.?)?"
 )
+# What follows a duration that something takes, such as a kilometre.
+_EACH = re.compile(r"\s*(?:min|h)?\s*/\s*[^\W\d_]{1,8}$")
+_HOUR = re.compile(r"(?P<hour>0?[1-9]|1[0-2])\s*(?P<half>[AaPp]\.?[Mm]\.?)")
 _PART = r"(\d{1,12}(?:[.,]\d{1,9})?)\s*([^\W\d_]{1,12})\.?"
 _PARTS = re.compile(rf"(?:{_PART}(?:\s*,\s*|\s+and\s+|\s*))+")
 _ONE_PART = re.compile(_PART)
@@ -79,9 +94,13 @@ def factor_between(unit: str, other: str) -> float | None:
         return 1.0
     if other in _OPPOSITES.get(unit, ()) or unit in _OPPOSITES.get(other, ()):
         return -1.0
+    if (currency := _currency(unit)) is not None and currency == _currency(other):
+        return 1.0
     if unit[:1] != "#" or other[:1] != "#":
         return None
     unit, other = unit[1:].strip().casefold(), other[1:].strip().casefold()
+    if "m" in (unit, other) and not _YEARS.isdisjoint((unit, other)):
+        return 1.0 / 12.0 if unit == "m" else 12.0
     for factors in _MEASURES:
         if unit in factors and other in factors:
             return factors[unit] / factors[other]
@@ -89,9 +108,34 @@ def factor_between(unit: str, other: str) -> float | None:
     return 1.0 if long and (unit == f"{other}s" or other == f"{unit}s") else None
 
 
+def _currency(unit: str) -> str | None:
+    """Return the code of the currency that a unit is, before or after digits; None for others."""
+    around = unit.replace("#", "").strip().casefold()
+    around = _CODES.get(around, around)
+    return around if around in _CODES.values() else None
+
+
+def measure_alike(unit: str, other: str) -> bool:
+    """Return whether two units measure the same."""
+    return factor_between(unit, other) is not None or converted(0.0, unit, other) is not None
+
+
+def converted(value: float, unit: str, other: str) -> float | None:
+    """Return a quantity in another unit; None if that does not measure the same."""
+    factor = factor_between(unit, other)
+    if factor is not None:
+        return factor * value
+    scale, wanted = (_TEMPERATURES.get(each[1:].strip()) for each in (unit, other))
+    if scale is None or wanted is None:
+        return None
+    return (scale[0] * value + scale[1] - wanted[1]) / wanted[0]
+
+
 def is_composed(text: str) -> bool:
-    """Return whether a duration has several parts, as 05:38:32 and 1h 23m have."""
-    return ":" in text or text[:1] == "P" or len(_ONE_PART.findall(text)) > 1
+    """Return whether a duration has several parts, as 05:38:32, 3pm and 1h 23m have."""
+    if ":" in text or text[:1] == "P" or _HOUR.fullmatch(text):
+        return True
+    return len(_ONE_PART.findall(text)) > 1
 
 
 def has_three_parts(text: str) -> bool:
@@ -109,9 +153,13 @@ def duration(text: str, *, minutes_first: bool = False) -> float | None:
         return None
     sign = -1.0 if text[0] in "-−" else 1.0
     text = text.lstrip("-−+").strip()
-    clock = _CLOCK.fullmatch(text)
+    if "/" in text and ":" in text:
+        text = _EACH.sub("", text)
+    clock, hour = _CLOCK.fullmatch(text), _HOUR.fullmatch(text)
     if clock is not None:
         seconds = _clock_seconds(clock, minutes_first)
+    elif hour is not None:
+        seconds = 3600.0 * _hour_of_day(int(hour["hour"]), hour["half"])
     elif text[0] == "P":
         seconds = _iso_seconds(text)
     else:
@@ -127,10 +175,15 @@ def _clock_seconds(match: "re.Match[str]", minutes_first: bool) -> float | None:
     if half:
         if not 1 <= hours <= 12:
             return None
-        hours = hours % 12 + (12 if half[0] in "pP" else 0)
+        hours = _hour_of_day(hours, half)
     elif minutes_first and third is None:
         hours, minutes, seconds = 0, hours, float(minutes)
     return 86_400.0 * int(days or 0) + 3600.0 * hours + 60.0 * minutes + seconds
+
+
+def _hour_of_day(hour: int, half: str) -> int:
+    """Return an hour of 1 to 12 in the first or the second half of a day as one of 0 to 23."""
+    return hour % 12 + (12 if half[0] in "pP" else 0)
 
 
 def _iso_seconds(text: str) -> float | None:

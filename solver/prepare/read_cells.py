@@ -18,13 +18,18 @@ from wolfstream.solver.prepare.judging import (
     EMPTY,
     LEAST_CODE,
     NUMBER,
+    ColumnReading,
     Kind,
-    Reading,
     Value,
     given_kind,
     judge,
 )
-from wolfstream.solver.prepare.numerals import amounts, numeral, plain_number
+from wolfstream.solver.prepare.numerals import (
+    amounts,
+    numeral,
+    placed_numbers,
+    plain_number,
+)
 from wolfstream.solver.prepare.words import (
     MOST_CODES,
     codes_of_number,
@@ -49,7 +54,7 @@ class ReadColumn(Protocol):
         """Its name."""
 
     @property
-    def reading(self) -> Reading:
+    def reading(self) -> ColumnReading:
         """How its values are read."""
 
 
@@ -73,6 +78,15 @@ def read(columns: Sequence[ReadColumn], cells: Cells, places: Sequence[int | Non
     for j in changing if not np.isnan(numbers[:, changing]).all() else ():
         is_number = ~np.isnan(numbers[:, j])
         numbers[is_number, j] = [_number(readings[j], x) for x in numbers[is_number, j].tolist()]
+    if len(text) == 1:
+        for j, index in enumerate(text[0].tolist()):
+            if index != NO_TEXT:
+                reading = readings.get(j)
+                value, stays = _value(reading, cells.texts[index]) if reading else (nan, True)
+                numbers[0, j] = value
+                if not stays:
+                    text[0, j] = NO_TEXT
+        return cells._replace(numbers=numbers, text=text)
     of_column, of_row = np.nonzero(text.T != NO_TEXT)
     given = zip(of_column.tolist(), text[of_row, of_column].tolist(), strict=True)
     values, kept = list[float](), list[int]()
@@ -89,11 +103,11 @@ def read(columns: Sequence[ReadColumn], cells: Cells, places: Sequence[int | Non
     return cells._replace(numbers=numbers, text=text)
 
 
-def _number(reading: Reading, x: float) -> float:
+def _number(reading: ColumnReading, x: float) -> float:
     return log1p(len(text_of(x))) if reading.kind == "text" else reading.number_of(x)
 
 
-def _value(reading: Reading, text: str) -> tuple[float, bool]:
+def _value(reading: ColumnReading, text: str) -> tuple[float, bool]:
     """Return a text's number, NaN without one, and whether it stays a text."""
     if reading.is_missing(text) or reading.kind == "identifier":
         return nan, False
@@ -103,7 +117,7 @@ def _value(reading: Reading, text: str) -> tuple[float, bool]:
     return number, isnan(number)
 
 
-def within_texts(reading: Reading, cells: Cells, j: int | None) -> Float64Array:
+def within_texts(reading: ColumnReading, cells: Cells, j: int | None) -> Float64Array:
     """Return the columns (n, words + units) that are computed from parts of texts.
 
     They are whether the text has each word, 1 or 0, and the number before each unit, NaN if there
@@ -124,11 +138,16 @@ def within_texts(reading: Reading, cells: Cells, j: int | None) -> Float64Array:
     return np.array([columns[index] for index in indices]).reshape(-1, width)
 
 
-def _within_text(reading: Reading, text: str) -> list[float]:
+def _within_text(reading: ColumnReading, text: str) -> list[float]:
     present = set(words_of(text)) if reading.words else ()
-    numbers = amounts(text) if reading.units else {}
+    numbers = _numbers_in(text) if reading.units else {}
     words = [float(word in present) for word in reading.words]
     return words + [numbers.get(unit, nan) for unit in reading.units]
+
+
+def _numbers_in(text: str) -> dict[str, float]:
+    """Return the numbers within a text, by their units and by their places."""
+    return {**amounts(text), **placed_numbers(text)}
 
 
 def words(
@@ -173,7 +192,7 @@ def readings(
     rows: Sequence[Cells],
     fixed: Mapping[str, Kind],
     like_times: Collection[str],
-) -> list[Reading]:
+) -> list[ColumnReading]:
     """Return how to read columns, judged by their values.
 
     names: of the columns; rows without names have them in this order.
@@ -197,7 +216,7 @@ def readings(
         for j, name in enumerate(names if cells.names is None else cells.names):
             if name in values:
                 values[name] += values_in(cells, j)
-    judged = list[Reading]()
+    judged = list[ColumnReading]()
     for name in names:
         if name in fixed:
             judged.append(given_kind(fixed[name], values[name]))

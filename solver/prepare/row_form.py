@@ -47,7 +47,7 @@ _ARRAYS, _NAMED = "arrays of numbers", "objects of named numbers"
 MOST_NUMBERS = 1 << 25
 
 
-class Preparing(NamedTuple):
+class PreparationParameters(NamedTuple):
     """The settings of preparation; `service.spec.prepare` describes them."""
 
     missing: Missing = "mean"
@@ -76,7 +76,7 @@ class AnotherKind(ValueError):
 class RowForm(NamedTuple):
     """The form of a model's rows after some samples."""
 
-    prepare: Preparing | None  # None if rows are learned without preparation
+    prepare: PreparationParameters | None  # None if rows are learned without preparation
     width: int | None = None  # numbers in a row, if rows are arrays
     schema: Schema | None = None  # if rows are a table
     sparse: bool = False  # whether they are sparse rows by name

@@ -8,7 +8,7 @@ column for is learned by its words: a text in a column of numbers, a sentence am
 name that comes later; a number among categories is learned by ranges.
 """
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Collection, Iterable, Sequence
 from functools import cached_property, lru_cache
 from itertools import accumulate, combinations
 from typing import Any, Literal, NamedTuple
@@ -21,8 +21,8 @@ from wolfstream.solver.prepare.columns import MOST_SLOTS, Layout, own_codes
 from wolfstream.solver.prepare.judging import (
     EMPTY,
     NUMBER,
+    ColumnReading,
     Kind,
-    Reading,
     like_a_time,
     reading_from_plain,
 )
@@ -90,7 +90,7 @@ class Column(NamedTuple):
     number: bool = False  # whether it has had numbers
     texts: tuple[str, ...] = ()  # texts with a code of their own: code -> text
     slots: int = 0  # of its texts; 0 without texts
-    reading: Reading = NUMBER  # how its values are read
+    reading: ColumnReading = NUMBER  # how its values are read
     run: int = 0  # of categories, number of last consecutive values that are none, up to RUN
 
     @property
@@ -312,8 +312,10 @@ class Schema(NamedTuple):
         """Whether words of rows are learned."""
         return self.spilled or bool(self.late) or self.columns.wordy
 
-    def unknown(self, names: Iterable[str]) -> list[str]:
+    def unknown(self, names: Collection[str]) -> list[str]:
         """Return the names that neither a column has nor came late."""
+        if self.columns.name_set.issuperset(names):
+            return []
         new = [name for name in names if name not in self.columns.name_set]
         late = frozenset(self.late) if new else ()
         return [name for name in new if name not in late]

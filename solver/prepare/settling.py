@@ -19,7 +19,7 @@ from numpy.typing import NDArray
 
 from wolfstream.solver.prepare.cells import NO_TEXT, Cells, texts_in
 from wolfstream.solver.prepare.columns import MOST_SLOTS, own_codes
-from wolfstream.solver.prepare.judging import Reading, first_order, like_a_time
+from wolfstream.solver.prepare.judging import ColumnReading, first_order, like_a_time
 from wolfstream.solver.prepare.read_cells import read, readings
 from wolfstream.solver.prepare.schema import (
     MOST_LATE,
@@ -139,12 +139,12 @@ def _judged_again(schema: Schema, head: FirstRows) -> Columns | None:
     return columns
 
 
-def _is_read_alike(reading: Reading, other: Reading) -> bool:
+def _is_read_alike(reading: ColumnReading, other: ColumnReading) -> bool:
     """Return whether two readings read all values in the same way."""
     return reading is other or reading.how == other.how
 
 
-def _few_within(judged: list[Reading]) -> list[Reading]:
+def _few_within(judged: list[ColumnReading]) -> list[ColumnReading]:
     """Return readings with at most MOST_WITHIN_IN_ALL words and units, each with its share."""
     having = [reading for reading in judged if reading.words or reading.units]
     share = MOST_WITHIN_IN_ALL // max(len(having), 1)
@@ -371,10 +371,20 @@ def _may_change(cells: Cells, places: list[int]) -> bool:
     """Return False if all values in these columns of the cells are clearly categories."""
     if not places:
         return False
+    if len(cells.numbers) == 1:
+        row, row_texts = cells.numbers[0].tolist(), cells.text[0].tolist()
+        return any(row[j] == row[j] for j in places) or any(
+            _may_be_none(cells.texts[row_texts[j]]) for j in places if row_texts[j] != NO_TEXT
+        )
     if not np.isnan(cells.numbers[:, places]).all():
         return True
     texts = (cells.texts[index] for index in texts_in(cells, places))
-    return any(may_be_sentence(text) or text[:1] in _NUMBER_BEGINNINGS for text in texts)
+    return any(map(_may_be_none, texts))
+
+
+def _may_be_none(text: str) -> bool:
+    """Return False for a text that clearly is a category."""
+    return may_be_sentence(text) or text[:1] in _NUMBER_BEGINNINGS
 
 
 def _with_late(schema: Schema, cells: Cells) -> Schema:

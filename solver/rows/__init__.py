@@ -1,8 +1,1 @@
-"""Rows of samples, dense or sparse, and slots to store them in.
-
-It may import nothing of the other packages.
-It is imported by `service.cli`, `service.conversion`, `service.training`, `service.recovery`,
-`service.compilation`, `service.model`, `service.heads`, `service.files`, `service.samples`,
-`solver.estimators`, `solver.stream`, `solver.adaptive`, `solver.semiparametric`, `solver.asset`,
-`solver.working_set`, `solver.frank_wolfe`, `solver.kernels`, `solver.prepare`.
-"""
+"""Rows of samples, dense or sparse, and slots to store them in."""

@@ -26,8 +26,8 @@ from wolfstream.solver.adaptive.neighbours import Search, no_neighbours, search_
 from wolfstream.solver.adaptive.view import ClassAnswers, ClassView
 from wolfstream.solver.arrays import Float64Array, plain
 from wolfstream.solver.compiled import compiled
-from wolfstream.solver.held import Words, held, hold, key_of, room
 from wolfstream.solver.kernels.row_values import StoredRows
+from wolfstream.solver.packed_arrays import Words, empty_words, pack, type_key, unpack
 from wolfstream.solver.rows.head_rows import HeadRows
 from wolfstream.solver.stream.calibrated_classifier import CalibratedClassifierView
 from wolfstream.solver.stream.calibrated_regressor import CalibratedRegressorView
@@ -71,7 +71,7 @@ class Chain:
     """The chain of one view. Many threads may use it at a time.
 
     arrays: what it reads.
-    words: the same arrays, held for compiled code.
+    words: the same arrays, packed for compiled code.
     view: of the bank.
     """
 
@@ -101,7 +101,7 @@ class Chain:
         return ClassAnswers(probability.argmax(axis=1), probability)
 
     def _new_work(self) -> tuple[_Work, Words]:
-        chain, words = self._arrays, room()
+        chain, words = self._arrays, empty_words()
         work = _work_of(chain, self._classes)
         _hold_work(words, work)
         return work, words
@@ -139,7 +139,7 @@ def chain_of(
         awake,
         first + bank.voters.index(name),
     )
-    words = room()
+    words = empty_words()
     _hold_chain(words, arrays)
     return Chain(arrays, words, model) if words[0] == _CHAIN_KEY else None
 
@@ -239,17 +239,17 @@ def _example() -> ChainArrays:
 _typeof: Any = numba.typeof
 _CHAIN = _typeof(_example())
 _WORK = _typeof(_work_of(_example(), 1))
-_CHAIN_KEY = key_of(_CHAIN)
+_CHAIN_KEY = type_key(_CHAIN)
 
 
 @compiled
 def _hold_chain(words: Words, chain: ChainArrays) -> None:
-    hold(words, chain)
+    pack(words, chain)
 
 
 @compiled
 def _hold_work(words: Words, work: _Work) -> None:
-    hold(words, work)
+    pack(words, work)
 
 
 @compiled
@@ -265,7 +265,7 @@ def _predict(
 
     beside: (n, experts, K) scores of other experts, from `place` on.
     """
-    chain, work = held(chain_words, _CHAIN), held(work_words, _WORK)
+    chain, work = unpack(chain_words, _CHAIN), unpack(work_words, _WORK)
     x, phi, scores, d = work.x, work.phi, work.scores, X.shape[1]
     for i in range(len(X)):
         for k in range(d):

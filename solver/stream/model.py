@@ -12,7 +12,7 @@ from wolfstream.solver.asset.view import AssetView
 from wolfstream.solver.kernels.functions import Kernel
 from wolfstream.solver.labels import Label, Task
 from wolfstream.solver.prepare.named_rows import NameTable, Rows
-from wolfstream.solver.prepare.row_form import Preparing
+from wolfstream.solver.prepare.row_form import PreparationParameters
 from wolfstream.solver.rows.head_rows import HeadRows
 from wolfstream.solver.rows.matrix import Matrix, SparseRows, take_rows
 from wolfstream.solver.rows.sample_weights import Weights
@@ -144,7 +144,7 @@ class StreamModel:
         task: Task,
         head: PaperHead,
         *,
-        preparing: Preparing,
+        preparing: PreparationParameters,
         temporal: Temporal,
         seed: int,
         class_weight: ClassWeight | None = None,

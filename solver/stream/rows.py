@@ -19,7 +19,7 @@ from wolfstream.solver.prepare.named_rows import (
     rows_between,
     with_own_texts,
 )
-from wolfstream.solver.prepare.row_form import Preparing, RowForm, sparse_rows
+from wolfstream.solver.prepare.row_form import PreparationParameters, RowForm, sparse_rows
 from wolfstream.solver.prepare.schema import SETTLING
 from wolfstream.solver.prepare.settling import first_order_row
 from wolfstream.solver.prepare.table_rows import TableRows
@@ -127,7 +127,7 @@ class StreamRows:
     notices: about the last samples.
     """
 
-    def __init__(self, prepare: Preparing | None) -> None:
+    def __init__(self, prepare: PreparationParameters | None) -> None:
         self.form = RowForm(prepare)
         self.names: NameTable | None = None
         self.first: list[StreamSamples] = []

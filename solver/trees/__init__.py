@@ -3,7 +3,4 @@
 Columns of numbers and of categories become bins. Each round grows one tree on the gradients of a
 loss, whose leaves hold a value for each output. It runs on one thread, and equal arrays give equal
 bits.
-
-It may import `solver.prepare`.
-It is imported by `service.heads`, `solver.adaptive`.
 """

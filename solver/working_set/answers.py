@@ -7,7 +7,7 @@ from numpy.typing import NDArray
 
 from wolfstream.solver.arrays import Float64Array
 from wolfstream.solver.compiled import compiled
-from wolfstream.solver.simplex.pairs import couple, coupled_scores, one_versus_one_scores
+from wolfstream.solver.frank_wolfe.pairs import couple, coupled_scores, one_versus_one_scores
 
 
 class SetAnswers(NamedTuple):
@@ -81,7 +81,7 @@ def block_answers(trace: BlockTrace, n_classes: int, *, coupled: bool) -> SetAns
     They share no memory with the trace, which is much larger where classes are many.
 
     n_classes: how many classes are known at the end of the call.
-    coupled: whether scores are those of `simplex.pairs.coupled_scores`.
+    coupled: whether scores are those of `frank_wolfe.pairs.coupled_scores`.
     """
     n, (first, last) = len(trace.admitted), trace.classes
     if first == last == n_classes == 2:

@@ -12,11 +12,11 @@ import numpy as np
 from numpy.typing import NDArray
 
 from wolfstream.solver.arrays import Float64Array, FloatArray
+from wolfstream.solver.frank_wolfe.pairs import pair_classes
+from wolfstream.solver.frank_wolfe.problem import Problem, empty_problem, problems_from_arrays
 from wolfstream.solver.kernels.functions import Kernel
 from wolfstream.solver.kernels.precision import Precision, least_ridge, precision_for
 from wolfstream.solver.rows.sample_weights import as_numbers
-from wolfstream.solver.simplex.pairs import pair_classes
-from wolfstream.solver.simplex.problem import Problem, empty_problem, problems_from_arrays
 from wolfstream.solver.working_set.all_pairs import Block, Rules, Traces
 from wolfstream.solver.working_set.blocks import BLOCK_ROWS
 from wolfstream.solver.working_set.hessian import Ridge, refresh
@@ -26,7 +26,7 @@ from wolfstream.solver.working_set.pair_values import OwnSquares, PairValues, Sh
 from wolfstream.solver.working_set.rounding import hidden_by_rounding
 from wolfstream.solver.working_set.sfw import Scratch
 from wolfstream.solver.working_set.squares import SPARE_FACTOR, squares_bytes
-from wolfstream.solver.working_set.store import Bounds, SampleStore
+from wolfstream.solver.working_set.store import FREE, Bounds, SampleStore
 from wolfstream.solver.working_set.sweep import STRETCH
 
 
@@ -344,7 +344,7 @@ class ClassPairs:
     def _with_positions(self, block: IncomingBlock) -> Block:
         """Return a block with the positions of its samples that are members already."""
         slots, by_column = block.slots, self._by_column(block)
-        if slots is None:
+        if slots is None or slots.max() == FREE:
             member = np.empty((1, len(block.codes)), np.int64)
             member.fill(-1)
         else:

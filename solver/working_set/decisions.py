@@ -7,7 +7,7 @@ from numpy.typing import NDArray
 
 from wolfstream.solver.arrays import Float64Array, FloatArray
 from wolfstream.solver.compiled import inner, smaller
-from wolfstream.solver.simplex.problem import Problem
+from wolfstream.solver.frank_wolfe.problem import Problem
 from wolfstream.solver.working_set.hessian import KernelValues, Layout, decision_value
 
 # How many samples a vector register holds.

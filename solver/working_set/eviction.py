@@ -1,7 +1,7 @@
 """Eviction: how samples leave a working set that has reached its bound.
 
 The weight of an evicted member p goes to the remaining member m for which the decision function
-changes least: a swap (`simplex.steps.swap`) of all its weight, even if it lowers the objective,
+changes least: a swap (`frank_wolfe.steps.swap`) of all its weight, even if it lowers the objective,
 with the smallest ||y_p phi(x_p) - y_m phi(x_m)||, which is the nearest member of its class:
 
     alpha_m <- alpha_m + alpha_p,  alpha_p <- 0,  g <- g + 2 alpha_p (A_p - A_m),  q = -alpha'g / 2.
@@ -23,7 +23,7 @@ from numpy.typing import NDArray
 
 from wolfstream.solver.arrays import Float64Array
 from wolfstream.solver.compiled import compiled, inner, larger, smaller
-from wolfstream.solver.simplex.problem import Problem
+from wolfstream.solver.frank_wolfe.problem import Problem
 from wolfstream.solver.working_set.hessian import KernelValues, Layout, Ridge, at_hand, hessian_row
 from wolfstream.solver.working_set.pair_problems import PairArrays, problem_at
 from wolfstream.solver.working_set.store import FREE, SampleStore

@@ -11,8 +11,8 @@ import numpy as np
 
 from wolfstream.solver.arrays import Float64Array, FloatArray
 from wolfstream.solver.compiled import compiled, inner, larger, smaller
+from wolfstream.solver.frank_wolfe.problem import Problem
 from wolfstream.solver.kernels.cached_rows import RowCache
-from wolfstream.solver.simplex.problem import Problem
 from wolfstream.solver.working_set.code_cells import Words
 from wolfstream.solver.working_set.coded_gram import NO_CODES, decode
 
@@ -67,7 +67,7 @@ class Ridge(NamedTuple):
     The slack of a sample of weight w costs C w xi^2 in P1's primal, whose stationarity in xi is
     alpha = 2 C w xi: its term of the dual is alpha^2 / (2 C w). So it counts as w equal samples,
     which share its alpha in the optimum: w (alpha / w)^2 / (2C). A sample's own weight multiplies
-    that of its class; its inverse is stored with the member (`simplex.problem.Problem`).
+    that of its class; its inverse is stored with the member (`frank_wolfe.problem.Problem`).
     """
 
     minus: float

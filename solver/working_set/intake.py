@@ -69,7 +69,7 @@ class IncomingBlock(NamedTuple):
     rows: Rows
     # (n,) class numbers.
     codes: NDArray[np.int64]
-    # (n,) 1 / weight (`simplex.problem.Problem`).
+    # (n,) 1 / weight (`frank_wolfe.problem.Problem`).
     inverse_weight: Float64Array
     # As `BlockValues` computes them.
     values: KernelValues

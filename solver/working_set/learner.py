@@ -13,9 +13,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from wolfstream.solver.arrays import Float64Array
+from wolfstream.solver.frank_wolfe.problem import problems_to_arrays
 from wolfstream.solver.kernels.functions import Kernel
 from wolfstream.solver.rows.matrix import Matrix, n_rows, take_rows
-from wolfstream.solver.simplex.problem import problems_to_arrays
 from wolfstream.solver.working_set.answers import (
     BlockTrace,
     SetAnswers,
@@ -189,7 +189,7 @@ class WorkingSet:
         X: (n, d) its support vectors.
         codes: (n,) their class numbers.
         alpha: (pairs, n) weights >= 0 that sum to one for each pair of classes
-            (`simplex.pairs.pairs_of`).
+            (`frank_wolfe.pairs.pairs_of`).
         weight: (n,) sample weights > 0; None if all are 1.
 
         Raises RuntimeError if the set holds samples, and ValueError for more than `max_size`.

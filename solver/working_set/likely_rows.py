@@ -9,7 +9,7 @@ from numpy.typing import NDArray
 
 from wolfstream.solver.arrays import Float64Array
 from wolfstream.solver.compiled import compiled, inner
-from wolfstream.solver.simplex.problem import Problem, best_vertex
+from wolfstream.solver.frank_wolfe.problem import Problem, best_vertex
 from wolfstream.solver.working_set.all_pairs import Block, Rules
 from wolfstream.solver.working_set.hessian import KernelValues, Ridge, decision_value, layout_of
 from wolfstream.solver.working_set.pair_problems import PairArrays, problem_at

@@ -13,8 +13,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from wolfstream.solver.arrays import Float64Array
+from wolfstream.solver.frank_wolfe.pairs import pairs_of
 from wolfstream.solver.rows.matrix import Matrix, concatenate_rows, take_rows
-from wolfstream.solver.simplex.pairs import pairs_of
 from wolfstream.solver.working_set.learner import WorkingSet
 from wolfstream.solver.working_set.store import FREE
 from wolfstream.solver.working_set.view import dual_coefficients
@@ -34,7 +34,7 @@ class Support(NamedTuple):
     codes: NDArray[np.int64]
     # (n,) sample weights.
     weight: Float64Array
-    # (pairs, n) >= 0, in the order of `simplex.pairs.pairs_of`.
+    # (pairs, n) >= 0, in the order of `frank_wolfe.pairs.pairs_of`.
     alpha: Float64Array
 
 

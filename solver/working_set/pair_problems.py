@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 
 from wolfstream.solver.arrays import Float64Array
 from wolfstream.solver.compiled import compiled, inner, larger
-from wolfstream.solver.simplex.problem import Problem, is_indefinite
+from wolfstream.solver.frank_wolfe.problem import Problem, is_indefinite
 
 # The fields of `Problem` with an entry for each member, and those with one entry for the problem.
 _MEMBER_FIELDS = ("alpha", "gradient", "sign", "column", "diagonal", "inverse_weight")
@@ -21,7 +21,7 @@ _FIRST_ROOM = 64
 
 
 class PairArrays(NamedTuple):
-    """The fields of P problems (`simplex.problem.Problem`) one after another."""
+    """The fields of P problems (`frank_wolfe.problem.Problem`) one after another."""
 
     # (P,) problem i has the entries [first, first + room) of the members' fields.
     first: NDArray[np.int64]

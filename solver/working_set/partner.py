@@ -9,7 +9,7 @@ import numpy as np
 
 from wolfstream.solver.arrays import FloatArray
 from wolfstream.solver.compiled import inner, larger, smaller
-from wolfstream.solver.simplex.problem import Problem, tie_width
+from wolfstream.solver.frank_wolfe.problem import Problem, tie_width
 from wolfstream.solver.working_set.hessian import Ridge, gather, kernel_row
 from wolfstream.solver.working_set.sweep import STRETCH, ExtremeMembers, Members, diagonal_of
 

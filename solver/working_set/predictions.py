@@ -7,16 +7,16 @@ from numpy.typing import NDArray
 
 from wolfstream.solver.arrays import Float64Array, FloatArray, plain
 from wolfstream.solver.compiled import compiled, inner
-from wolfstream.solver.kernels.blocks import kernel_block
-from wolfstream.solver.kernels.prepared_rows import prepare_rows
-from wolfstream.solver.kernels.row_values import WIDEST, StoredRows, row_values, stored_rows
-from wolfstream.solver.rows.matrix import Matrix, SparseRows, check_same_kind, n_rows, take_rows
-from wolfstream.solver.simplex.pairs import (
+from wolfstream.solver.frank_wolfe.pairs import (
     classes_of,
     couple,
     coupled_scores,
     one_versus_one_scores,
 )
+from wolfstream.solver.kernels.blocks import kernel_block
+from wolfstream.solver.kernels.prepared_rows import prepare_rows
+from wolfstream.solver.kernels.row_values import WIDEST, StoredRows, row_values, stored_rows
+from wolfstream.solver.rows.matrix import Matrix, SparseRows, check_same_kind, n_rows, take_rows
 from wolfstream.solver.working_set.view import WorkingSetView
 
 _ROWS_AT_ONCE = 256

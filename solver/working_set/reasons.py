@@ -6,6 +6,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from wolfstream.solver.arrays import Float64Array
+from wolfstream.solver.frank_wolfe.pairs import coupled_slopes, pair_classes
 from wolfstream.solver.kernels.blocks import kernel_block
 from wolfstream.solver.kernels.gradients import expansion_gradient
 from wolfstream.solver.kernels.prepared_rows import prepare_rows
@@ -16,7 +17,6 @@ from wolfstream.solver.rows.matrix import (
     sparse_from_csr,
     take_rows,
 )
-from wolfstream.solver.simplex.pairs import coupled_slopes, pair_classes
 from wolfstream.solver.working_set.predictions import pair_decisions
 from wolfstream.solver.working_set.view import WorkingSetView
 

@@ -5,9 +5,9 @@ from typing import Any
 import numpy as np
 
 from wolfstream.solver.compiled import inner
+from wolfstream.solver.frank_wolfe.problem import Problem
 from wolfstream.solver.kernels.functions import Kernel
 from wolfstream.solver.kernels.precision import SHARE_OF_OBJECTIVE, sum_rounding
-from wolfstream.solver.simplex.problem import Problem
 
 
 @inner

@@ -13,8 +13,8 @@ from numpy.typing import NDArray
 
 from wolfstream.solver.arrays import Float64Array, FloatArray
 from wolfstream.solver.compiled import inner
-from wolfstream.solver.simplex.problem import Problem, tie_width
-from wolfstream.solver.simplex.steps import INITIAL, TOWARD, away_is_steeper
+from wolfstream.solver.frank_wolfe.problem import Problem, tie_width
+from wolfstream.solver.frank_wolfe.steps import INITIAL, TOWARD, away_is_steeper
 from wolfstream.solver.working_set.decisions import Trace, note_decision, predict_run
 from wolfstream.solver.working_set.hessian import (
     KernelValues,
@@ -60,7 +60,7 @@ class Arrivals(NamedTuple):
     # (B,) the position of a sample that is a member already, otherwise -1. A member takes its step,
     # but is not admitted again: a copy would double its weight.
     member: NDArray[np.int64]
-    # (B,) 1 / weight (`simplex.problem.Problem`).
+    # (B,) 1 / weight (`frank_wolfe.problem.Problem`).
     inverse_weight: Float64Array
     # (stored + B, B) `KernelValues.block` transposed, for the predictions of runs of samples of
     # other classes; (0, 0) where these are few.

@@ -10,8 +10,8 @@ import numpy as np
 
 from wolfstream.solver.arrays import Float64Array, FloatArray
 from wolfstream.solver.compiled import inner, larger, smaller
-from wolfstream.solver.simplex.problem import Problem, tie_width
-from wolfstream.solver.simplex.steps import AWAY, DROP, away_length, move_weight, toward_length
+from wolfstream.solver.frank_wolfe.problem import Problem, tie_width
+from wolfstream.solver.frank_wolfe.steps import AWAY, DROP, away_length, move_weight, toward_length
 from wolfstream.solver.working_set.hessian import Ridge, ridge_of
 from wolfstream.solver.working_set.pair_problems import PairArrays, problem_at
 from wolfstream.solver.working_set.partner import TIE, gain_of, swaps_to

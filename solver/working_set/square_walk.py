@@ -9,8 +9,8 @@ import numpy as np
 
 from wolfstream.solver.arrays import Float64Array, FloatArray
 from wolfstream.solver.compiled import compiled, inner, smaller
-from wolfstream.solver.simplex.problem import Problem, tie_width
-from wolfstream.solver.simplex.steps import INITIAL, TOWARD, away_is_steeper
+from wolfstream.solver.frank_wolfe.problem import Problem, tie_width
+from wolfstream.solver.frank_wolfe.steps import INITIAL, TOWARD, away_is_steeper
 from wolfstream.solver.working_set.all_pairs import Block, Rules, Traces, signs_of
 from wolfstream.solver.working_set.decisions import Trace, note_decision
 from wolfstream.solver.working_set.hessian import Ridge

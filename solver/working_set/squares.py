@@ -11,9 +11,9 @@ from numpy.typing import NDArray
 
 from wolfstream.solver.arrays import FloatArray
 from wolfstream.solver.compiled import compiled
+from wolfstream.solver.frank_wolfe.problem import Problem
 from wolfstream.solver.kernels.functions import Kernel
 from wolfstream.solver.kernels.prepared_rows import Rows, take
-from wolfstream.solver.simplex.problem import Problem
 from wolfstream.solver.working_set.gram import UNKEPT, fill_symmetric
 from wolfstream.solver.working_set.hessian import KernelValues
 from wolfstream.solver.working_set.pair_problems import PairProblems

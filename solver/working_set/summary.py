@@ -4,8 +4,8 @@ from typing import NamedTuple
 
 import numpy as np
 
+from wolfstream.solver.frank_wolfe.pairs import pair_classes
 from wolfstream.solver.rows.matrix import n_nonzeros
-from wolfstream.solver.simplex.pairs import pair_classes
 from wolfstream.solver.working_set.view import WorkingSetView
 
 

@@ -1,4 +1,4 @@
-"""The steps of `simplex.steps`, each as one sweep over the members of a working set's problem.
+"""The steps of `frank_wolfe.steps`, each as one sweep over the members of a working set's problem.
 
 A sweep reads kernel values from the shared matrices, updates the gradients and finds the best and
 the worst vertex of the next step, a stretch of members at a time. That is one pass over memory;
@@ -14,8 +14,8 @@ import numpy as np
 
 from wolfstream.solver.arrays import FloatArray
 from wolfstream.solver.compiled import inner, larger, smaller
-from wolfstream.solver.simplex.problem import Problem, best_vertex, tie_width, worst_vertex
-from wolfstream.solver.simplex.steps import AWAY, DROP, away_length, move_weight, toward_length
+from wolfstream.solver.frank_wolfe.problem import Problem, best_vertex, tie_width, worst_vertex
+from wolfstream.solver.frank_wolfe.steps import AWAY, DROP, away_length, move_weight, toward_length
 from wolfstream.solver.working_set.hessian import (
     KernelValues,
     Layout,

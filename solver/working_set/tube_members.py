@@ -19,7 +19,7 @@ import numpy as np
 
 from wolfstream.solver.arrays import Float64Array
 from wolfstream.solver.compiled import inner, larger, smaller
-from wolfstream.solver.simplex.steps import AWAY, DROP, TOWARD
+from wolfstream.solver.frank_wolfe.steps import AWAY, DROP, TOWARD
 from wolfstream.solver.working_set.hessian import KernelValues, kernel_row
 from wolfstream.solver.working_set.sweep import STRETCH
 

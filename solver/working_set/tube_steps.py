@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 
 from wolfstream.solver.arrays import Float64Array
 from wolfstream.solver.compiled import compiled, inner, larger, smaller
-from wolfstream.solver.simplex.steps import NONE
+from wolfstream.solver.frank_wolfe.steps import NONE
 from wolfstream.solver.working_set.hessian import KernelValues, at_hand, kernel_row
 from wolfstream.solver.working_set.sweep import STRETCH
 from wolfstream.solver.working_set.tube_members import (

@@ -7,7 +7,7 @@ import httpx
 import pytest
 
 from tests.service.process import ServerProcess
-from wolfstream.service.console.files import INDEX, read_files
+from wolfstream.service.web.routes.pages import INDEX, read_files
 
 HTML = {"Accept": "text/html"}
 FILES = read_files()

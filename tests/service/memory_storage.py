@@ -8,15 +8,18 @@ from typing import Any, Literal, TypeAlias, cast
 
 from wolfstream.service.errors import InDoubt, NotLeader, StorageFailed
 from wolfstream.service.storage.entries import CatalogueEntry, Entry, KeyedRequest, Rollback
+from wolfstream.service.storage.high_water import HighWater
 from wolfstream.service.storage.interfaces import (
     LogDeleted,
     LogFull,
     SnapshotDescription,
+    Snapshots,
     Storage,
     Unfinished,
 )
+from wolfstream.service.storage.log import LoggedKey
 from wolfstream.service.storage.snapshot_format import DamagedSnapshot, State
-from wolfstream.service.storage.term import Part, Term, split_blocks
+from wolfstream.service.storage.term import Part, Term, UnownedLog, split_blocks
 
 Fate: TypeAlias = Literal["refused", "full", "lost", "written", "late"]
 
@@ -65,11 +68,7 @@ class _Part:
         self.memory = memory
 
 
-class _Log:
-    faults: list[str] = []
-    incomplete = deleted = False
-    n_rollbacks = 0
-
+class _Log(UnownedLog):
     def __init__(self, memory: MemoryStorage, model: int) -> None:
         self.memory, self.model = memory, model
         self.name = f"log of model {model}"
@@ -81,9 +80,6 @@ class _Log:
     @property
     def _keys(self) -> list[KeyedRequest]:
         return [row for at, row in sorted(self.memory.keys.items()) if at[0] == self.model]
-
-    def read_on(self) -> None:
-        pass
 
     def blocks(self, after: int) -> Iterator[list[Entry]]:
         return split_blocks(
@@ -103,28 +99,21 @@ class _Log:
     def last_event(self) -> int:
         return max((entry.sequence for entry in self._entries if not entry.samples), default=0)
 
-    def epoch_since(self, _sequence: int) -> str | None:
-        return self.memory.epochs.get(self.model)
-
-    def epoch_before(self, _sequence: int) -> str | None:
-        return None
+    def epochs(self) -> list[tuple[int, str]]:
+        epoch = self.memory.epochs.get(self.model)
+        return [] if epoch is None else [(self.end(), epoch)]
 
     def rollbacks(self) -> list[Rollback]:
         return []
 
-    def keys(self) -> Iterator[tuple[int, bytes]]:
-        return ((row.sequence, row.key) for row in self._keys)
-
-    def sizes(self, above: int) -> Iterator[tuple[int, int]]:
+    def keys(self, after: int = -1) -> Iterator[LoggedKey]:
         for row in self._keys:
-            if row.answer is not None and len(row.answer) > above:
-                yield row.sequence, len(row.answer)
+            if row.sequence > after:
+                n_bytes = None if row.answer is None else len(row.answer)
+                yield LoggedKey(row.sequence, row.key, n_bytes)
 
     def find(self, sequence: int) -> KeyedRequest | None:
         return self.memory.keys.get((self.model, sequence))
-
-    def unanswered(self, after: int) -> list[KeyedRequest]:
-        return [row for row in self._keys if row.sequence > after and row.answer is None]
 
     def begin_term(self, sequence: int, epoch: str | None = None) -> Term:
         if self.model not in self.memory.terms:
@@ -136,11 +125,19 @@ class _Log:
         return _Term(self)
 
 
+class _NoMarks:
+    def sequence(self, _model: int) -> int:
+        return 0
+
+    def mark(self, model: int, sequence: int) -> None:
+        pass
+
+
 class _Term(Term):
     log: _Log
 
     def __init__(self, log: _Log) -> None:
-        super().__init__(log, next(log.memory.places))
+        super().__init__(log, next(log.memory.places), cast(HighWater, _NoMarks()))
         self.memory = log.memory
         self.memory.terms[log.model] = self
         # Whether a commit in doubt was stored.
@@ -194,12 +191,6 @@ class _Term(Term):
         if self.model in self.memory.unsettled:
             raise StorageFailed("no answer from the journal")
         return self._stored
-
-    def acknowledged(self) -> int:
-        return 0
-
-    def mark_durable(self, sequence: int) -> None:
-        pass
 
     def confirm(self) -> None:
         if self.over or self.memory.terms.get(self.model) is not self:
@@ -332,7 +323,7 @@ class _Catalogue(_Part):
         pass
 
 
-class _Snapshots(_Part):
+class _Snapshots(_Part, Snapshots):
     def sequences(self, model: int) -> list[int]:
         return sorted(self.memory.saved.get(model, {}), reverse=True)
 
@@ -361,7 +352,7 @@ class _Snapshots(_Part):
     def pin(self, model: int, content: bytes, name: str | None = None) -> str:
         raise NotImplementedError
 
-    def pinned(self, model: int, name: str) -> State:
+    def pinned_content(self, model: int, name: str) -> bytes:
         raise NotImplementedError
 
     def pinned_names(self, _model: int) -> list[str]:

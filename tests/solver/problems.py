@@ -17,10 +17,10 @@ from wolfstream.solver.frank_wolfe.duals import (
 from wolfstream.solver.frank_wolfe.full_search import FullSearch
 from wolfstream.solver.frank_wolfe.methods import METHODS
 from wolfstream.solver.frank_wolfe.sampled_search import SampledSearch
+from wolfstream.solver.frank_wolfe.steps import AWAY, DROP, PARTAN, SWAP, TOWARD
 from wolfstream.solver.kernels.cached_rows import KernelRows
 from wolfstream.solver.kernels.functions import Kernel
 from wolfstream.solver.kernels.prepared_rows import Rows, prepare_rows
-from wolfstream.solver.simplex.steps import AWAY, DROP, PARTAN, SWAP, TOWARD
 
 KERNELS = {
     "rbf": Kernel("rbf", gamma=0.3),

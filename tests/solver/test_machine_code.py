@@ -21,7 +21,7 @@ print(made.weight.tobytes().hex())
 # Prints how many functions of the package have become machine code, of one that calls another.
 _COUNT = """
 from numba.core.codegen import JITCPUCodegen
-from wolfstream.solver.simplex.problem import best_vertex, empty_problem
+from wolfstream.solver.frank_wolfe.problem import best_vertex, empty_problem
 made, add = [], JITCPUCodegen._add_module
 def note(codegen, module):
     made.append({f.name for f in module.functions if not f.is_declaration})

@@ -28,6 +28,7 @@ from wolfstream.service.web.formats.flat_rows import (
     MAX_WARNINGS,
     Fields,
     RequestWarning,
+    origin_of,
     with_roles,
 )
 from wolfstream.service.web.formats.inference import JSON_LENGTH_HEADER, Inference, read_inference
@@ -131,7 +132,10 @@ async def _receive(
         if isinstance(plain, Fields):
             request.state.origin = plain.origin  # lets a problem's errors point into the body
         check_size(plain, settings)
-        return read(model.spec, plain), getattr(plain, "warnings", ())
+        content = read(model.spec, plain)
+        if not isinstance(plain, Fields):
+            request.state.origin = origin_of(plain)
+        return content, getattr(plain, "warnings", ())
 
     n_bytes, inline_bytes = len(data), _INLINE_BYTES
     if body_format.unpacked is not None:

@@ -18,7 +18,8 @@ from wolfstream.service.errors import (
     pointer_to,
     refuse_all,
 )
-from wolfstream.service.files.nested_values import flat_rows
+from wolfstream.service.files.left_out import LeftOut
+from wolfstream.service.files.nested_values import flat_rows, is_nested, shared_paths
 from wolfstream.service.files.roles import NO_ROLES, Roles, find_roles
 from wolfstream.service.files.text import DataFileError
 from wolfstream.service.files.values import features_of
@@ -40,33 +41,9 @@ class RequestWarning(NamedTuple):
     message: str
 
 
-def unnamed_column_warning(number: int) -> RequestWarning:
-    """Return the warning about a column without a name.
-
-    Args:
-        number: number of the column, from 1.
-    """
-    return RequestWarning(
-        "column-left-out",
-        None,
-        f"column {number} has no name, as an index that a data frame wrote, and is left out; give "
-        "it a name to have it learned",
-    )
-
-
-def title_warning(titles: int) -> RequestWarning:
-    """Return the warning about titles above a header.
-
-    Args:
-        titles: the number of their lines.
-    """
-    lines = "line 1 is" if titles == 1 else f"lines 1 to {titles} are"
-    return RequestWarning(
-        "lines-left-out",
-        None,
-        f"{lines} left out as titles: line {titles + 1} is the header, by its words and the rows "
-        "below it",
-    )
+def left_out_warnings(parts: Sequence[LeftOut]) -> tuple[RequestWarning, ...]:
+    """Return warnings about the parts of a table that are left out."""
+    return tuple(RequestWarning(part.slug, None, part.message) for part in parts)
 
 
 class Origin(NamedTuple):
@@ -76,6 +53,9 @@ class Origin(NamedTuple):
     rows: str = "/x"  # JSON pointer to the rows
     column_of: Mapping[str, str] = {}  # field -> its column in flat rows
     names: Sequence[str] = ()  # the columns, if flat rows were converted to a table
+    # column that was an object's value -> the names that lead to it; None if rows differ in it
+    paths: Mapping[str, tuple[str, ...] | None] = {}
+    single: bool = False  # whether the body has one row, and not a list of rows
 
     def locate_errors(self, error: Refusal) -> Refusal:
         """Make the errors of a refusal name lines and pointers of the body as it was sent."""
@@ -88,16 +68,50 @@ class Origin(NamedTuple):
 
     def _sent_pointer(self, pointer: str) -> str:
         field, *place = pointer[1:].split("/")
+        if self.single and place[:1] == ["0"]:
+            del place[0]
         if field == "x":
             if self.names and len(place) == 2 and place[1].isdecimal():
                 place[1] = pointer_to(self.names[int(place[1])])[1:]
+            place = self._as_nested(place)
         elif field == "names" and place and self.names:
             return pointer_to(self.names[int(place[0])])
         elif field in self.column_of:
-            place.append(pointer_to(self.column_of[field])[1:])
+            place = self._as_nested([*place, pointer_to(self.column_of[field])[1:]])
         else:
-            return pointer
+            return "/".join(["", field, *place])
         return "/".join([self.rows, *place])
+
+    def _as_nested(self, place: list[str]) -> list[str]:
+        """Return the tokens of a pointer within the rows, into the objects that had its column."""
+        if not place:
+            return place
+        *row, token = place
+        name = token.replace("~1", "/").replace("~0", "~")
+        path = self.paths.get(name, (name,)) or ()
+        return row + [pointer_to(part)[1:] for part in path]
+
+
+def origin_of(body: Any) -> Origin | None:
+    """Return the origin of a decoded body without lines; None if all places are those of `Origin`.
+
+    That is where it has a single row, or rows with values in values.
+    """
+    x = body.get("x") if isinstance(body, dict) else None
+    if not isinstance(x, list | dict):
+        return None
+    rows = [x] if isinstance(x, dict) else x
+    single = rows is not x or not isinstance(rows[0], list | dict)
+    paths: dict[str, tuple[str, ...] | None] = {}
+    if isinstance(rows[0], dict) and any(is_nested(row.values()) for row in rows):
+        paths = shared_paths(rows)
+    return Origin(paths=paths, single=single) if paths or single else None
+
+
+def located(error: Refusal, body: Any) -> Refusal:
+    """Return an error of what was read of a body, with pointers into the body."""
+    origin = origin_of(body)
+    return error if origin is None else origin.locate_errors(error)
 
 
 class Fields(dict[str, Any]):
@@ -176,7 +190,7 @@ def read_flat_rows(
     refuse_all("flat rows are objects, each value under the name of its column", faults)
     if not rows:
         return Fields({"x": [], "y": []} if labelled else {"x": []}, Origin())
-    rows = flat_rows(rows)
+    sent, rows = rows, flat_rows(rows)
     names = list(dict.fromkeys(chain.from_iterable(rows)))
     try:
         places = find_roles(names, roles, labelled)
@@ -192,4 +206,5 @@ def read_flat_rows(
     for field in ("y", "weight") if labelled else ("ids",):
         if field in column_of:
             fields[field] = [row.get(column_of[field]) for row in rows]
-    return Fields(fields, Origin(line_of_row, pointer, column_of, kept or ()))
+    paths = {} if rows is sent else shared_paths(sent)
+    return Fields(fields, Origin(line_of_row, pointer, column_of, kept or (), paths))

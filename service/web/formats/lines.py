@@ -27,12 +27,10 @@ from wolfstream.service.files.svmlight import SvmlightText
 from wolfstream.service.files.text import DataFileError, Record
 from wolfstream.service.web.formats.bounds import Bounds, check_json, check_json_names, check_lines
 from wolfstream.service.web.formats.flat_rows import (
-    MAX_WARNINGS,
     Fields,
     Origin,
+    left_out_warnings,
     read_flat_rows,
-    title_warning,
-    unnamed_column_warning,
     with_roles,
 )
 
@@ -115,8 +113,7 @@ def decode_csv(body: bytes, labelled: bool, bounds: Bounds, roles: Roles = NO_RO
         fields = _read(text, _as_raw_or_lists, labelled)
         if text.names:
             fields["names"] = text.names
-        unnamed = map(unnamed_column_warning, text.unnamed[: MAX_WARNINGS - 1])
-        fields.warnings = (*([title_warning(text.titles)] if text.titles else []), *unnamed)
+        fields.warnings = left_out_warnings(text.left_out)
         return fields
     except (DataFileError, UnicodeDecodeError) as error:
         raise _refusal(error, body) from None

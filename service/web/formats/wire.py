@@ -28,6 +28,7 @@ from wolfstream.service.files.arrow import (
     read_parquet,
     unpacked_parquet,
 )
+from wolfstream.service.files.left_out import left_out_parts
 from wolfstream.service.files.roles import NO_ROLES, Roles
 from wolfstream.service.files.tables import TableRows, rows_of_columns
 from wolfstream.service.files.text import DataFileError
@@ -44,10 +45,9 @@ from wolfstream.service.web.formats.charset import text_in_utf8
 from wolfstream.service.web.formats.chunks import json_chunks, msgpack_chunks
 from wolfstream.service.web.formats.finite import finite_json, finite_msgpack
 from wolfstream.service.web.formats.flat_rows import (
-    MAX_WARNINGS,
     Fields,
     Origin,
-    unnamed_column_warning,
+    left_out_warnings,
 )
 from wolfstream.service.web.formats.lines import DECODERS, decode_csv_labels
 
@@ -69,9 +69,8 @@ def decode_table(
     fields: dict[str, Any] = {"x": _as_raw_or_lists(table), "names": table.names}
     other_columns = {"y": table.labels, "weight": table.weights} if labelled else {"ids": table.ids}
     fields |= {field: values for field, values in other_columns.items() if values is not None}
-    return Fields(
-        fields, Origin(), tuple(map(unnamed_column_warning, table.unnamed[:MAX_WARNINGS]))
-    )
+    parts = left_out_parts(titles=0, unnamed=table.unnamed)
+    return Fields(fields, Origin(), left_out_warnings(parts))
 
 
 def unpacked_bytes(media_type: str, body: bytes, bounds: Bounds) -> int:

@@ -12,14 +12,15 @@ from wolfstream.service.access.key_ring import KeyRing
 from wolfstream.service.cluster.follower_engine import FollowerEngine
 from wolfstream.service.cluster.leader import Leader
 from wolfstream.service.cluster.membership import Membership
+from wolfstream.service.diagnostics.metrics import RequestDurations
 from wolfstream.service.engine.facade import Engine
 from wolfstream.service.engine.serving import ServingEngine
 from wolfstream.service.monitor.producer import Monitor
 from wolfstream.service.settings import Settings
 from wolfstream.service.web.formats.memory import MemoryBudget
+from wolfstream.service.web.formats.openapi import document
 from wolfstream.service.web.formats.problems import add_problems, problem_response
 from wolfstream.service.web.formats.query import check_query_of_route
-from wolfstream.service.web.openapi.document import document
 from wolfstream.service.web.routes.endpoints import Endpoints, add_routes
 from wolfstream.service.web.routes.events import event_endpoints
 from wolfstream.service.web.routes.inference import infer_endpoints, inference_endpoints
@@ -42,7 +43,7 @@ from wolfstream.service.web.transport.forwarding import ForwardingMiddleware
 from wolfstream.service.web.transport.guard import Guard
 from wolfstream.service.web.transport.leader_proxy import LeaderProxy, StreamProxy
 from wolfstream.service.web.transport.network_limits import LastingConnections
-from wolfstream.service.web.transport.observer import Observer, Requests
+from wolfstream.service.web.transport.observer import Observer
 from wolfstream.service.web.transport.origins import Origins
 from wolfstream.service.web.transport.shortcut import Shortcut
 
@@ -92,7 +93,7 @@ def create_app(
         membership: the membership in a fleet; None for a single server.
         leader: the leader of worker processes; None if this process answers all requests.
     """
-    requests: Requests = {} if leader is None else leader.requests
+    requests: RequestDurations = {} if leader is None else leader.requests
     endpoints: Endpoints = {
         **learning_endpoints(engine, settings, memory),
         **prediction_endpoints(engine, settings, memory),
@@ -134,7 +135,7 @@ def create_worker_app(
     streams: Streams,
     ring: KeyRing,
     memory: MemoryBudget,
-    requests: Requests,
+    requests: RequestDurations,
     leader: str,
 ) -> FastAPI:
     """Return the ASGI application of a worker, which answers hot calls and forwards all others.
@@ -184,7 +185,7 @@ def _layers(
     engine: ServingEngine,
     settings: Settings,
     ring: KeyRing,
-    requests: Requests,
+    requests: RequestDurations,
 ) -> ASGIApp:
     """Return the inner layers with the layers around them that servers and workers share."""
     add_problems(app)

@@ -1,7 +1,7 @@
 """Adds the endpoints to FastAPI as routes, by the names of their calls.
 
 The routes have no types: endpoints decode bodies in several formats themselves, and refuse invalid
-ones with problems. `web.openapi` describes them.
+ones with problems. `web.formats.openapi` describes them.
 """
 
 from collections.abc import Awaitable, Callable, Mapping

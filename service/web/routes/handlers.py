@@ -116,16 +116,7 @@ async def predict(
     grant.spend(count)
     began = time.monotonic()
     tracing.count_samples(count)
-    name = read_head(head) or model.spec.serve
-    if head is not None and name not in model.spec.heads:
-        raise NoSuchHead(f"the spec of model {model.name!r} has null for {name}")
-    if name in BESIDE:
-        raise Invalid(f"the head {name} {model.published.heads[name].lacks}")
-    if ids is not None and name != model.spec.serve:
-        raise Invalid(
-            f"rows with ids are predicted by the head that serves, {model.spec.serve}: leave head "
-            "out, or leave ids out"
-        )
+    name = _predicting_head(model, head, has_ids=ids is not None)
     check_explained(question)
     _check_intact(model)
     if lease.holds:
@@ -153,6 +144,27 @@ async def predict(
     if ids is None:
         return response
     return await engine.store_waiting_rows(model, ids, rows, {**response, "ids": ids})
+
+
+def _predicting_head(model: Model, head: str | None, has_ids: bool) -> HeadName:
+    """Return the head that a prediction is asked of. Raises Invalid, NoSuchHead.
+
+    Args:
+        model: that predicts.
+        head: as the request names it; None for the one that the spec serves.
+        has_ids: whether the rows are to wait for their labels.
+    """
+    name = read_head(head) or model.spec.serve
+    if head is not None and name not in model.spec.heads:
+        raise NoSuchHead(f"the spec of model {model.name!r} has null for {name}")
+    if name in BESIDE:
+        raise Invalid(f"the head {name} {model.published.heads[name].lacks}")
+    if has_ids and name != model.spec.serve:
+        raise Invalid(
+            f"rows with ids are predicted by the head that serves, {model.spec.serve}: leave head "
+            "out, or leave ids out"
+        )
+    return name
 
 
 def label(

@@ -6,18 +6,26 @@ to show the document, without scripts or external files.
 """
 
 import asyncio
+import hashlib
 import json
 from collections.abc import Callable, Iterator
 from html import escape
 from importlib.metadata import version
-from typing import Any
+from importlib.resources import files
+from typing import Any, NamedTuple
 
 from fastapi import FastAPI, HTTPException, Request, Response
 
-from wolfstream.service.console.files import INDEX, File, read_files
 from wolfstream.service.web.formats.body import respond_json
 from wolfstream.service.web.formats.paths import CONSOLE, DOCS, OPENAPI
 
+INDEX = "index.html"
+_MEDIA_TYPES = {
+    "html": "text/html; charset=utf-8",
+    "css": "text/css; charset=utf-8",
+    "js": "text/javascript; charset=utf-8",
+    "svg": "image/svg+xml",
+}
 _ROOT = {
     "name": "wolfstream",
     "version": version("wolfstream"),
@@ -37,10 +45,32 @@ _CONSOLE_HEADERS = {
 }
 
 
+class File(NamedTuple):
+    """A file's bytes, their media type, and an entity tag of them."""
+
+    content: bytes
+    media_type: str
+    tag: str
+
+
+def read_files() -> dict[str, File]:
+    """Return the files of the console, `service/console`, by name."""
+    return {
+        entry.name: _file(entry.name, entry.read_bytes())
+        for entry in files("wolfstream.service").joinpath("console").iterdir()
+        if entry.name.rpartition(".")[2] in _MEDIA_TYPES
+    }
+
+
+def _file(name: str, content: bytes) -> File:
+    digest = hashlib.sha256(content).hexdigest()[:16]
+    return File(content, _MEDIA_TYPES[name.rpartition(".")[2]], f'"{digest}"')
+
+
 def add_console(app: FastAPI) -> None:
     """Add the routes. They need no key: the page asks the user for one if the server has keys."""
-    files = read_files()
-    index = files.pop(INDEX)
+    served = read_files()
+    index = served.pop(INDEX)
 
     async def root(request: Request) -> Response:
         if "text/html" in request.headers.get("accept", ""):
@@ -50,7 +80,7 @@ def add_console(app: FastAPI) -> None:
         return answer
 
     async def console_file(request: Request) -> Response:
-        file = files.get(request.path_params["file"])
+        file = served.get(request.path_params["file"])
         if file is None:
             raise HTTPException(404)
         return _respond(request, file)

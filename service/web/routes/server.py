@@ -11,24 +11,24 @@ from prometheus_client.process_collector import ProcessCollector
 from wolfstream.service.cluster.leader import Leader
 from wolfstream.service.cluster.membership import Membership
 from wolfstream.service.cluster.view_messages import SEAL
+from wolfstream.service.diagnostics.metrics import RequestDurations
 from wolfstream.service.engine.facade import Engine
 from wolfstream.service.errors import NotReady, ServerFailed
+from wolfstream.service.monitor.model_metrics import ModelCollector
+from wolfstream.service.monitor.server_metrics import ServerCollector
 from wolfstream.service.settings import Settings
 from wolfstream.service.web.formats.body import read_body, respond, respond_json
 from wolfstream.service.web.formats.memory import RESERVE, MemoryBudget
 from wolfstream.service.web.formats.wire import JSON, OCTETS
-from wolfstream.service.web.metrics.model_metrics import ModelCollector
-from wolfstream.service.web.metrics.server_metrics import ServerCollector
 from wolfstream.service.web.routes.endpoints import Endpoints, by_name
 from wolfstream.service.web.routes.stream import Streams
-from wolfstream.service.web.transport.observer import Requests
 
 
 def metrics_endpoints(
     engine: Engine,
     settings: Settings,
     streams: Streams,
-    requests: Requests,
+    requests: RequestDurations,
     membership: Membership | None,
     leader: Leader | None,
 ) -> Endpoints:

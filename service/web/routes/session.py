@@ -45,6 +45,7 @@ from wolfstream.service.web.formats.body import (
 )
 from wolfstream.service.web.formats.bounds import Bounds, bounds_of, check_size
 from wolfstream.service.web.formats.chunks import join_chunks, large_response_bytes
+from wolfstream.service.web.formats.flat_rows import located
 from wolfstream.service.web.formats.memory import Lease, MemoryBudget
 from wolfstream.service.web.formats.problems import problem_of
 from wolfstream.service.web.formats.wire import JSON, MSGPACK, Format
@@ -342,7 +343,7 @@ class Session:
         answer = handlers.learn(
             self._engine, self.grant, model, call, samples, key, expected=expected
         )
-        answer.add_done_callback(lambda done: self._learned(frame.id, done))
+        answer.add_done_callback(lambda done: self._learned(frame, done))
 
     async def _label(self, frame: Frame, lease: Lease) -> None:
         model, settings = self._engine.model(self._model.name), self._settings
@@ -352,15 +353,15 @@ class Session:
         await self._engine.compiled(model, None)
         expected = read_expected(frame.fields.get("if_match"))
         answer = handlers.label(self._engine, self.grant, model, labels, expected)
-        answer.add_done_callback(lambda done: self._learned(frame.id, done))
+        answer.add_done_callback(lambda done: self._learned(frame, done))
 
-    def _learned(self, frame_id: FrameId, done: "asyncio.Future[Response]") -> None:
+    def _learned(self, frame: Frame, done: "asyncio.Future[Response]") -> None:
         error = done.exception()
         if isinstance(error, Refusal):
-            self._keep_order(frame_id, error)
-            self._refuse(frame_id, error)
+            self._keep_order(frame.id, error)
+            self._refuse(frame.id, located(error, frame.body))
         else:
-            self._outbox.put({"id": frame_id, **done.result()}, self._memory.lease())
+            self._outbox.put({"id": frame.id, **done.result()}, self._memory.lease())
 
     def _start_prediction(self, frame: Frame) -> None:
         task = asyncio.create_task(self._predict(self._engine.model(self._model.name), frame))
@@ -370,6 +371,7 @@ class Session:
     async def _predict(self, model: Model, frame: Frame) -> None:
         head, awaited = frame.fields.get("head"), read_awaited(frame.fields.get("min_sequence"))
         with self._memory.lease() as lease:
+            question = None
             try:
                 question = await decode_or_offload(
                     lambda: question_for(model.spec, frame.body), frame.n_bytes, lease
@@ -378,7 +380,8 @@ class Session:
                     self._engine, self.grant, model, head, awaited, question, lease
                 )
             except Refusal as error:
-                self._refuse(frame.id, error)
+                read = question is not None  # what reads a body knows its places
+                self._refuse(frame.id, located(error, frame.body) if read else error)
             else:
                 self._outbox.put({"id": frame.id, **answer}, lease.hand_over())
 

@@ -5,8 +5,4 @@ refuses pages of other sites, `guard` checks keys, and `network_limits` bounds s
 `forwarding` sends a fleet's calls to the replicas that lead their models, through `http_forwarder`
 and `stream_forwarder`. `leader_proxy` does the same between the processes of one server. `shortcut`
 lets hot calls bypass the router.
-
-It may import `service.web.formats`, `service.cluster`, `service.calls`, `service.access`,
-`service.diagnostics`, `service.settings`.
-It is imported by `service.server`, `service.web.routes`, `service.web.metrics`.
 """

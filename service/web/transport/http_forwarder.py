@@ -5,16 +5,18 @@ The body is kept while it is sent, as far as it may have to be sent again.
 
 import asyncio
 from collections.abc import AsyncIterator
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import httpx
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from wolfstream.service.calls.lookup import target_of
 from wolfstream.service.cluster.connections import CONNECT_SECONDS, client_of_replicas
-from wolfstream.service.cluster.members import Replica
 from wolfstream.service.cluster.membership import Membership
 from wolfstream.service.errors import InDoubt, NotReady, Refusal, TooLarge
+
+if TYPE_CHECKING:  # it imports the client of NATS, which a server without a fleet may lack
+    from wolfstream.service.cluster.members import Replica
 
 # The status of a response by a process that does not lead the model of the call.
 NOT_LEADER = 421
@@ -136,7 +138,7 @@ class HttpForwarder:
             return None
 
     async def forward(
-        self, target: Replica, scope: Scope, body: ReplayableBody, send: Send
+        self, target: "Replica", scope: Scope, body: ReplayableBody, send: Send
     ) -> bool:
         """Let a replica answer a call; return False if it does not lead the model.
 
@@ -183,7 +185,7 @@ class HttpForwarder:
         return True
 
     async def _send(
-        self, request: httpx.Request, target: Replica, *, patient: bool
+        self, request: httpx.Request, target: "Replica", *, patient: bool
     ) -> httpx.Response:
         """Send a request; return the response once it begins.
 
@@ -205,7 +207,7 @@ class HttpForwarder:
             sending.cancel()
 
     async def _wait_while_alive(
-        self, target: Replica, *first: "asyncio.Future[Any]", patient: bool = False
+        self, target: "Replica", *first: "asyncio.Future[Any]", patient: bool = False
     ) -> None:
         """Wait until one of the futures is done.
 
@@ -232,7 +234,7 @@ class HttpForwarder:
                 self._neighbours.unanswered += 1
                 raise httpx.ReadTimeout(why)
 
-    async def _is_alive(self, target: Replica) -> bool:
+    async def _is_alive(self, target: "Replica") -> bool:
         try:
             await self._client.get(f"{target.url}/livez", timeout=CONNECT_SECONDS)
         except httpx.TransportError:
@@ -240,7 +242,7 @@ class HttpForwarder:
         return True
 
     async def _send_while_read(
-        self, response: httpx.Response, target: Replica, receive: Receive, send: Send
+        self, response: httpx.Response, target: "Replica", receive: Receive, send: Send
     ) -> None:
         """Send a response to the client while it arrives, until its end or the client leaves."""
         sending = asyncio.create_task(_send_response(response, send))

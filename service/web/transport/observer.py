@@ -8,7 +8,7 @@ import asyncio
 import logging
 import time
 from collections.abc import Awaitable, Callable
-from typing import Any, Literal, TypeAlias
+from typing import Any, Literal
 
 from starlette.requests import Request
 from starlette.responses import Response
@@ -17,7 +17,7 @@ from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from wolfstream.service.calls.lookup import target_of
 from wolfstream.service.diagnostics import tracing
-from wolfstream.service.diagnostics.metrics import Histogram
+from wolfstream.service.diagnostics.metrics import Histogram, RequestDurations
 from wolfstream.service.web.formats.paths import is_public
 from wolfstream.service.web.formats.problems import CLIENT_LEFT, problem_response
 from wolfstream.service.web.transport.http_forwarder import stopped
@@ -30,10 +30,6 @@ _SLOW_SECONDS = 1.0
 # A response with this header lasts until the client stops listening.
 _EVENTS = (b"content-type", b"text/event-stream; charset=utf-8")
 _STATUS_OF = {"websocket.accept": 101, "websocket.close": 403}
-
-
-# (route, method, class of status) -> histogram of the seconds from request to response.
-Requests: TypeAlias = dict[tuple[str, str, str], Histogram]
 
 
 class Observer:
@@ -51,7 +47,7 @@ class Observer:
     def __init__(
         self,
         app: ASGIApp,
-        requests: Requests,
+        requests: RequestDurations,
         logged: Literal["none", "errors", "all"],
         is_model: Callable[[str], bool],
         failed: Callable[[Request, Exception], Awaitable[Response]],

@@ -9,6 +9,7 @@ from typing import Any
 from starlette.types import Receive, Scope, Send
 from websockets.asyncio.client import ClientConnection, connect
 from websockets.exceptions import ConnectionClosed, InvalidStatus, WebSocketException
+from websockets.http11 import Response
 from websockets.typing import Subprotocol
 
 from wolfstream.service.cluster.connections import CONNECT_SECONDS
@@ -46,6 +47,26 @@ async def forward_stream(
 
     Return False if the process does not lead the model. Raises Unreachable.
     """
+    try:
+        leader = await _connect(url, scope, tls, path)
+    except InvalidStatus as error:
+        if error.response.status_code == NOT_LEADER:
+            return False
+        await receive()
+        await _refuse(error.response, send)
+        return True
+    except (OSError, TimeoutError, WebSocketException) as error:
+        raise Unreachable(f"{type(error).__name__}: {error}", sent=False) from None
+    await receive()  # the client's request to connect
+    await send({"type": "websocket.accept", "subprotocol": leader.subprotocol})
+    await _forward_frames(leader, receive, send, why_lost)
+    return True
+
+
+async def _connect(
+    url: str, scope: Scope, tls: ssl.SSLContext | None, path: str | None
+) -> ClientConnection:
+    """Open the same stream at the leader; arguments as for `forward_stream`."""
     headers = [
         (name.decode("latin-1"), value.decode("latin-1"))
         for name, value in scope["headers"]
@@ -56,32 +77,31 @@ async def forward_stream(
     options: dict[str, Any] = {"unix": True, "path": path} if path else {}
     if address.startswith("wss:"):
         options["ssl"] = tls
-    try:
-        leader = await connect(
-            address,
-            additional_headers=headers if path else [*headers, (FORWARDED_HEADER.decode(), "1")],
-            subprotocols=[Subprotocol(name) for name in scope["subprotocols"]] or None,
-            max_size=None,
-            compression=None,
-            open_timeout=CONNECT_SECONDS,
-            proxy=None,
-            **options,
-        )
-    except InvalidStatus as error:
-        if error.response.status_code == NOT_LEADER:
-            return False
-        await receive()
-        refusal = error.response
-        raw = [(k.lower().encode(), v.encode()) for k, v in refusal.headers.raw_items()]
-        end_to_end = [(k, v) for k, v in raw if k not in HOP_BY_HOP]
-        start = {"status": refusal.status_code, "headers": end_to_end}
-        await send({"type": "websocket.http.response.start", **start})
-        await send({"type": "websocket.http.response.body", "body": refusal.body or b""})
-        return True
-    except (OSError, TimeoutError, WebSocketException) as error:
-        raise Unreachable(f"{type(error).__name__}: {error}", sent=False) from None
-    await receive()  # the client's request to connect
-    await send({"type": "websocket.accept", "subprotocol": leader.subprotocol})
+    return await connect(
+        address,
+        additional_headers=headers if path else [*headers, (FORWARDED_HEADER.decode(), "1")],
+        subprotocols=[Subprotocol(name) for name in scope["subprotocols"]] or None,
+        max_size=None,
+        compression=None,
+        open_timeout=CONNECT_SECONDS,
+        proxy=None,
+        **options,
+    )
+
+
+async def _refuse(refusal: Response, send: Send) -> None:
+    """Send the client the response with which the leader refused the stream."""
+    raw = [(k.lower().encode(), v.encode()) for k, v in refusal.headers.raw_items()]
+    end_to_end = [(k, v) for k, v in raw if k not in HOP_BY_HOP]
+    start = {"status": refusal.status_code, "headers": end_to_end}
+    await send({"type": "websocket.http.response.start", **start})
+    await send({"type": "websocket.http.response.body", "body": refusal.body or b""})
+
+
+async def _forward_frames(
+    leader: ClientConnection, receive: Receive, send: Send, why_lost: Callable[[], str] | None
+) -> None:
+    """Forward frames both ways until one side closes the stream; close the other side, too."""
     sending = asyncio.create_task(_to_leader(receive, leader))
     watching = asyncio.create_task(_watch(leader, why_lost))
     try:
@@ -92,7 +112,7 @@ async def forward_stream(
         pass
     except OSError:  # the client's stream was closed here
         await leader.close()
-        return True
+        return
     finally:
         sending.cancel()
         watching.cancel()
@@ -101,7 +121,6 @@ async def forward_stream(
         # 1006 means that the leader is gone; it must not be sent. After 1012 clients reconnect.
         with suppress(OSError):
             await send({"type": "websocket.close", "code": 1012 if code == 1006 else code})
-    return True
 
 
 async def _to_leader(receive: Receive, leader: ClientConnection) -> None:

@@ -20,9 +20,9 @@ from wolfstream.service.cli.main import main
 from wolfstream.service.files.labelled import Label
 from wolfstream.service.model.learner import Learner
 from wolfstream.service.model.live import Model
+from wolfstream.service.offline.evaluation import Evaluation
 from wolfstream.service.recovery.model_files import load_model
 from wolfstream.service.storage.snapshot_format import State, write_state
-from wolfstream.service.training.evaluation import Evaluation
 
 STREAM = three_classes(300)
 HELD_BACK = three_classes(40, seed=1)

@@ -16,9 +16,9 @@ from tests.service.streams import curve, part, three_classes
 from wolfstream.service.cli.main import main
 from wolfstream.service.model.learner import Learner
 from wolfstream.service.model.live import Model
+from wolfstream.service.offline.evaluation import RegressionEvaluation
 from wolfstream.service.recovery.model_files import load_model
 from wolfstream.service.storage.snapshot_format import State, read_state, write_state
-from wolfstream.service.training.evaluation import RegressionEvaluation
 
 STREAM = curve(1500)
 HELD_BACK = curve(200, seed=1)

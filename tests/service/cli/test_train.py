@@ -50,6 +50,45 @@ def error_line(result: Result) -> str:
     return line
 
 
+def test_a_nameless_column_is_left_out_with_a_warning(tmp_path: Path):
+    file, out = tmp_path / "a.csv", tmp_path / "a.model"
+    rows = "".join(f"{k},{k % 7},{'ab'[k % 7 > 3]}\n" for k in range(40))
+    file.write_text(f",size,y\n{rows}")
+    result = run(file, "--model", out, "--algorithm", "adaptive")
+    assert result.exit_code == 0, result.output
+    warnings = [line for line in result.stderr.splitlines() if line.startswith("Warning: ")]
+    assert warnings[0].startswith(f"Warning: {file}: column 1 has no name")
+
+
+def test_warnings_of_learning_are_printed(tmp_path: Path):
+    file, out = tmp_path / "a.csv", tmp_path / "a.model"
+    rows = "".join(f"${k % 7}.50,{'ab'[k % 7 > 3]}\n" for k in range(140))
+    file.write_text(f"Report of\ntoday\n\npaid,y\n{rows}soon,A\n")
+    result = run(file, "--model", out, "--algorithm", "adaptive")
+    assert result.exit_code == 0, result.output
+    said = [line.partition(f"{file}: ")[2] for line in result.stderr.splitlines()]
+    assert "lines 1 to 3 are left out as titles: line 4 is the header" in "\n".join(said)
+    assert any(line.startswith("`paid` is read as number in text") for line in said)
+    assert any("'soon', which is missing there" in line for line in said)
+    assert "warnings" not in record(out)
+
+
+def test_a_home_directory_may_be_a_tilde(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
+    monkeypatch.setenv("HOME", str(tmp_path))
+    (tmp_path / "a.csv").write_text("a,y\n1,2\n2,3\n1,2\n")
+    assert run("~/a.csv", "--model", "~/a.model").exit_code == 0
+    assert (tmp_path / "a.model").exists()
+
+
+def test_what_can_be_read_once_only_is_refused(tmp_path: Path):
+    refused = run("-", "--model", tmp_path / "a.model")
+    assert refused.exit_code == 2
+    assert "standard input is read once, and data twice: save it as a file" in refused.stderr
+    pipe = tmp_path / "pipe"
+    os.mkfifo(pipe)
+    assert "is a pipe" in error_line(run(pipe, "--model", tmp_path / "a.model"))
+
+
 def test_what_a_file_says_reaches_no_terminal_as_a_command(tmp_path: Path):
     file = tmp_path / "[b]\x1b[2J.csv"
     file.write_text("a,\x1b]0;owned\x07,y\n1,2,3\n")

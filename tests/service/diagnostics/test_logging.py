@@ -30,11 +30,12 @@ from wolfstream.service.diagnostics.logging_setup import (
     TextFormatter,
     set_up_logging,
 )
+from wolfstream.service.diagnostics.metrics import RequestDurations
 from wolfstream.service.diagnostics.tracing import Trace
 from wolfstream.service.errors import Invalid
 from wolfstream.service.web.formats.problems import add_problems
 from wolfstream.service.web.transport import observer
-from wolfstream.service.web.transport.observer import Observer, Requests
+from wolfstream.service.web.transport.observer import Observer
 
 TRACE_ID, PARENT = "0af7651916cd43dd8448eb211c80319c", "b7ad6b7169203331"
 TRACEPARENT = f"00-{TRACE_ID}-{PARENT}-01"
@@ -221,7 +222,7 @@ class InProcess:
     """Routes that answer, refuse and fail, behind the middleware."""
 
     def __init__(self, which: Any) -> None:
-        self.counts: Requests = {}
+        self.counts: RequestDurations = {}
         self.app = FastAPI()
         add_problems(self.app)
         self.app.add_middleware(

@@ -25,11 +25,12 @@ from tests.service.access.test_keys import problem, soon
 from tests.service.process import ServerProcess
 from tests.service.specs import PAPERS
 from tests.service.streams import two_classes
-from wolfstream.service.diagnostics.metrics import BOUNDS, Histogram, SampleCounts
+from wolfstream.service.diagnostics.metrics import BOUNDS, Histogram
 from wolfstream.service.engine.group_queue import GroupQueue
+from wolfstream.service.model.counters import SampleCounts
 from wolfstream.service.model.live import Model
+from wolfstream.service.monitor.model_metrics import ModelCollector
 from wolfstream.service.spec.model import ModelSpec
-from wolfstream.service.web.metrics.model_metrics import ModelCollector
 
 DASHBOARD = Path(__file__).parents[3] / "docker" / "grafana-dashboard.json"
 OPENMETRICS = {"Accept": "application/openmetrics-text; version=1.0.0"}

@@ -10,9 +10,9 @@ from tests.service.engine.test_late_labels import label, predict
 from tests.service.specs import read_papers_spec
 from tests.service.streams import part, three_classes
 from tests.service.writer_bench import Bench, state_of
-from wolfstream.service.compilation.process import Threads
 from wolfstream.service.errors import Invalid, ModelExists, NotFollowing
 from wolfstream.service.model.live import Model
+from wolfstream.service.process_settings import Threads
 from wolfstream.service.samples.validation import Samples
 from wolfstream.service.spec.following import Start
 from wolfstream.service.storage.data_directory import forget_high_water

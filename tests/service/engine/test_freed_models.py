@@ -115,9 +115,9 @@ def test_a_recovered_model_leaves_no_cycle(bench: Bench, spec: dict[str, Any]) -
     again.close()
 
 
-def test_fifty_models_are_freed(bench: Bench) -> None:
+def test_twenty_models_are_freed(bench: Bench) -> None:
     with no_collection():
-        for i in range(50):
+        for i in range(20):
             learn(bench, f"m{i}", SMALL)
         found = references(bench)
         delete_all(bench)

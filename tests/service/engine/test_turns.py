@@ -15,8 +15,8 @@ from wolfstream.service.engine.idempotency import Duplicates
 from wolfstream.service.engine.queue_items import LearnRequest, Order, SampleRun
 from wolfstream.service.engine.turns import Work
 from wolfstream.service.errors import NotYetLearned
+from wolfstream.service.model.counters import LearningTime
 from wolfstream.service.model.learner import Learner
-from wolfstream.service.model.learning_time import LearningTime
 from wolfstream.service.model.live import Model
 from wolfstream.service.samples.record import from_record, slice_samples, to_record
 from wolfstream.service.samples.validation import Samples

@@ -253,6 +253,16 @@ class TestCsv:
         else:
             assert open_data(path, texts=True).names == names
 
+    def test_a_cell_may_be_long(self, write: Write):
+        path = write("a.csv", f"a,y\n{'word ' * 100_000},u\n1,v\n")
+        (batch,) = open_data(path, texts=True).batches(9)
+        assert [len(str(row[0])) for row in batch.X] == [499_999, 3]
+
+    def test_an_open_quotation_mark_is_located(self, write: Write):
+        path = write("a.csv", 'a,y\n1,u\n"2,v\n3,w\n')
+        with pytest.raises(DataFileError, match="nothing ends, in the row that begins on line 3"):
+            open_data(path)
+
     def test_empty_rows_of_a_spreadsheet_are_skipped(self, write: Write):
         path = write("a.csv", "a,b,y\n1,2,u\n,,\n3,,v\n ,,\n")
         (batch,) = open_data(path, texts=True).batches(9)
@@ -620,6 +630,7 @@ ZIPPED = b"PK\x03\x04" + bytes(22) + b"\x0f\x00\x00\x00xl/workbook.xml<x/>"
         (b"\xff\xfe1,2", "neither text"),
         (b"\x00\x01\x02\xff", "neither text in UTF-8 nor .* --charset windows-1252"),
         (b"\x1f\x8b\x08\x00", "is compressed: unpack it first, as with gunzip"),
+        (b"<html><table><tr><td>a", "is a web page or XML: save it as CSV"),
         (ZIPPED, "is a spreadsheet or another archive: save it as CSV"),
         (b"\xd0\xcf\x11\xe0\xa1\xb1\x1a\xe1", "is a spreadsheet .* save it as CSV"),
         (b"SQLite format 3\x00", "is a database of SQLite"),

@@ -1,10 +1,17 @@
 """Values within values: what becomes columns or texts, and what stays as it is."""
 
+import tracemalloc
 from typing import Any
 
 import pytest
 
-from wolfstream.service.files.nested_values import DEEPEST, MOST_VALUES, flat_rows
+from wolfstream.service.files.nested_values import (
+    DEEPEST,
+    MOST_VALUES,
+    flat_rows,
+    path_in,
+    shared_paths,
+)
 
 
 def deep(depth: int) -> Any:
@@ -89,3 +96,40 @@ def test_rows_share_the_names_that_are_made() -> None:
 def test_rows_without_values_in_values_are_the_same_object() -> None:
     rows = [{"a": 1}, {"b": "x"}]
     assert flat_rows(rows) is rows
+
+
+def test_names_that_are_not_made_take_no_memory() -> None:
+    """Each would be as long as the longest name, however short the name in the object is."""
+    prefix = "x" * 240
+    rows = [{prefix: {f"{1000 * i + k:x}": 1 for k in range(1000)}} for i in range(100)]
+    tracemalloc.start()
+    try:
+        flat = flat_rows(rows)
+        peak = tracemalloc.get_traced_memory()[1]
+    finally:
+        tracemalloc.stop()
+    assert [len(row) for row in flat] == [1000] * 10 + [1] * 90
+    assert peak < 8_000_000  # 42,000,000 where all names are kept
+
+
+@pytest.mark.parametrize(
+    ("row", "name", "path"),
+    [
+        ({"user": {"home": {"city": 1}}}, "user.home.city", ("user", "home", "city")),
+        ({"a.b": {"c": 1}, "a": {"b.d": 1}}, "a.b.c", ("a.b", "c")),
+        ({"a.b": {"c": 1}, "a": {"b.d": 1}}, "a.b.d", ("a", "b.d")),
+        ({"": {"": {"": 1}}}, "..", ("", "", "")),
+        ({"a.b": 1, "a": {"c": 1}}, "a.b", ("a.b",)),
+        ({"a": {"b": 1}}, "a.c", ("a.c",)),
+        ({"__proto__": {"~/": 1}}, "__proto__.~/", ("__proto__", "~/")),
+        (deep(DEEPEST + 2), ".".join("a" * (DEEPEST + 1)), ("a",) * (DEEPEST + 1)),
+    ],
+)
+def test_a_name_leads_back_to_its_value(row: Any, name: str, path: tuple[str, ...]) -> None:
+    assert path_in(row, name) == path
+
+
+def test_names_lead_back_where_all_rows_have_them_alike() -> None:
+    rows = [{"a": {"b": 1, "c": {"d": 1}}}, {"a": {"c.d": 1}}, {"b": {"c": 1}}, {"b.c": 2}]
+    assert shared_paths(rows) == {"a.b": ("a", "b"), "a.c.d": None, "b.c": None}
+    assert shared_paths(reversed(rows))["b.c"] is None

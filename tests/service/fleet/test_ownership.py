@@ -17,6 +17,7 @@ import numpy as np
 import pytest
 
 from tests.service.nats import MISSING, NatsServers
+from tests.service.storage.writing import keys_of
 from tests.service.streams import two_classes
 from wolfstream.service.errors import (
     AnotherState,
@@ -178,15 +179,19 @@ class TestDoubt:
         assert log.faults == []
 
     @pytest.mark.usefixtures("impatient")
-    def test_outlives_its_own_unheard_fence(self, replicas: Pair, model: int):
+    def test_outlives_its_own_unheard_fence(
+        self, replicas: Pair, model: int, monkeypatch: pytest.MonkeyPatch
+    ):
         leader, _ = replicas
         learn(leader, model, 1)
         term = leader.terms[model]
         leader.fate = ["lost", "unheard"]
         assert isinstance(learn(leader, model, 2), InDoubt)
         leader.behind = 1_000_000
-        with pytest.raises(StorageFailed):
-            term.resolve()
+        with monkeypatch.context() as patch:
+            patch.setattr(jetstream_term, "_RESOLVE_SECONDS", 0.5)
+            with pytest.raises(StorageFailed):
+                term.resolve()
         leader.behind = 0
         assert not term.resolve()
         assert learn(leader, model, 2) is None
@@ -321,7 +326,7 @@ class TestPurge:
         assert told(log) == [1, 2]
         assert next(entry.kind for block in log.blocks(0) for entry in block) == "checkpoint"
         assert log.find(1) == keyed(model, 1, b"first answer")
-        assert [sequence for sequence, _ in sorted(log.keys())] == [1, 2]
+        assert [sequence for sequence, _ in sorted(keys_of(log))] == [1, 2]
 
     def test_brings_no_forgotten_key_back(self, replicas: Pair, model: int):
         leader, reader = replicas
@@ -336,7 +341,7 @@ class TestPurge:
         term.drop(3)
         log = reader.journal.reader(model)
         assert told(log) == [3]
-        assert sorted(dict(log.keys())) == [2, 3]
+        assert sorted(dict(keys_of(log))) == [2, 3]
 
     def test_brings_no_key_back_that_was_not_learned(self, replicas: Pair, model: int):
         leader, reader = replicas
@@ -352,7 +357,7 @@ class TestPurge:
         checkpoint(leader, model, 3)
         term.drop(3)
         log = reader.journal.reader(model)
-        assert sorted(dict(log.keys())) == [1, 3]
+        assert sorted(dict(keys_of(log))) == [1, 3]
 
     def test_by_a_successor_gives_no_other_answer(self, replicas: Pair, model: int):
         """What a replaced leader knows of the place of an answer is not true any more."""

@@ -12,8 +12,8 @@ from tests.service.specs import read_papers_spec
 from tests.service.streams import part, two_classes
 from wolfstream.service.engine.takeover import Standby, take_over
 from wolfstream.service.errors import NotReady
+from wolfstream.service.model.counters import LearningTime
 from wolfstream.service.model.learner import Learner
-from wolfstream.service.model.learning_time import LearningTime
 from wolfstream.service.model.live import Model
 from wolfstream.service.recovery import replay
 from wolfstream.service.samples.record import to_record
@@ -122,6 +122,37 @@ def test_a_snapshot_far_ahead_is_loaded_instead_of_learning(
     monkeypatch.setattr(LearningTime, "seconds_per_sample", lambda *_: 1.0)
     follower.catch_up()
     assert (follower.learner.sequence, learned) == (20, [5, 10, 20])
+
+
+def test_snapshots_of_a_leader_that_it_cannot_use_do_not_set_it_back(
+    pair: tuple[Storage, Storage], monkeypatch: pytest.MonkeyPatch
+):
+    """It learns the log, each sample once, whatever the leader saves."""
+    leader, follows = pair
+    with leader.catalogue.creating("m", SPEC, "first") as term:
+        pass
+    number = term.model
+    live = Learner(Model(number, "m", read_papers_spec(SPEC)), "first")
+    follower = Standby(CatalogueEntry(number, "m", SPEC, "first"), follows)
+    learned = list[int]()
+    replayed = replay._replay_block
+
+    def counting(learner: Learner, block: list[Entry], *given: Any) -> Any:
+        learned.append(block[-1].sequence)
+        return replayed(learner, block, *given)
+
+    monkeypatch.setattr(replay, "_replay_block", counting)
+    monkeypatch.setattr(LearningTime, "seconds_per_sample", lambda *_: 1.0)
+    for end in (5, 10, 15, 20):
+        assert not leader.journal.append({term: Part([entry_of(number, end)])})
+        live.absorb("working_set", part(SAMPLES, end - 5, end))
+        plain, arrays = live.state()
+        del arrays["working_set.gradient"]
+        leader.snapshots.save(number, State(plain, arrays))
+        follower.catch_up()
+        assert (follower.learner.model.broken, follower.learner.sequence) == ("", end)
+    assert learned == [5, 10, 15, 20]
+    assert 5 not in leader.snapshots.sequences(number)
 
 
 @pytest.mark.parametrize("at_once", [False, True])

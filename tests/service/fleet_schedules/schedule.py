@@ -23,6 +23,7 @@ from tests.service.jetstream.virtual_time import (
     wait_driven,
 )
 from tests.service.jetstream.wire import Wire
+from tests.service.storage.writing import answered_in, keys_of
 from wolfstream.service.errors import InDoubt, NotLeader, StartupError, StorageFailed
 from wolfstream.service.fleet import (
     chain,
@@ -207,7 +208,7 @@ class Schedule:
     def _check_index(self, model: int, reader: LogReader) -> None:
         """Compare the keys that a log knows with those that it must have."""
         log = self.checker.logs[model]
-        found = dict(reader.keys())
+        found = dict(keys_of(reader))
         if found != {at: key.key for at, key in log.keys.items()}:
             raise Broken(f"log {model}: the keys {found} are read, not {log.keys}")
         unanswered = [keyed.sequence for keyed in reader.unanswered(0)]
@@ -500,7 +501,7 @@ class Schedule:
         led = self._any_led(replica)
         if led is None:
             return
-        sizes = [at for at, _ in led.term.log.sizes(0)]
+        sizes = answered_in(led.term.log)
         rows = list[KeyedRequest]()
         for at in self._random.sample(sizes, min(len(sizes), 2)):
             try:
@@ -516,7 +517,7 @@ class Schedule:
     def _ask_again(self, replica: Replica) -> None:
         """Send a key again that has an answer: it is answered from the log."""
         led = self._any_led(replica, *TermState)
-        answered = [] if led is None else [at for at, _ in led.term.log.sizes(0)]
+        answered = [] if led is None else answered_in(led.term.log)
         if led is None or not answered:
             return
         at = self._random.choice(answered)
@@ -816,7 +817,7 @@ class Schedule:
 
 
 def _keys(led: LedModel) -> dict[int, bytes]:
-    return dict(led.term.log.keys())
+    return dict(keys_of(led.term.log))
 
 
 def _answer(key: bytes) -> bytes:

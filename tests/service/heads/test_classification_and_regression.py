@@ -17,7 +17,7 @@ from wolfstream.service.heads.value_scores import Hits
 from wolfstream.service.samples.labels import Label
 from wolfstream.service.samples.validation import Samples
 from wolfstream.service.spec.heads import HeadName
-from wolfstream.solver.simplex.steps import STEP_NAMES
+from wolfstream.solver.frank_wolfe.steps import STEP_NAMES
 
 HEADS: tuple[HeadName, ...] = ("working_set", "asset")
 each_head = pytest.mark.parametrize("name", HEADS)

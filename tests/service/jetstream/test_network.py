@@ -127,6 +127,19 @@ def test_no_quorum_is_no_answer(pair: Pair, network: ScriptedNetwork) -> None:
             append(pair[0], 0)
 
 
+@pytest.mark.parametrize(
+    "fate", [Lost(), Unheard(timed=True), Unserved(), RefusedWith(10008, status=503)], ids=repr
+)
+def test_read_is_repeated_while_leader_changes(
+    pair: Pair, network: ScriptedNetwork, fate: Fate
+) -> None:
+    append(pair[0], 0)
+    network.next(fate, kind=Kind.CALL)
+    message = pair[0].run(pair[0].last_of_leader("S", "S.m"), _SECONDS)
+    assert message is not None
+    assert message.sequence == 1
+
+
 def test_lost_part_refuses_its_batch(pair: Pair, network: ScriptedNetwork) -> None:
     network.next(Lost(), kind=Kind.PART)
     messages = [Message("S.m", b"m", 0), Message("S.m", b"m", None)]

@@ -11,7 +11,7 @@ import pytest
 from tests.service.model.test_tables import learn, learner_of, samples
 from wolfstream.service.errors import InvalidSamples
 from wolfstream.service.samples.validation import read_samples
-from wolfstream.solver.prepare.row_form import Preparing
+from wolfstream.solver.prepare.row_form import PreparationParameters
 from wolfstream.solver.prepare.schema import RUN, SETTLING
 from wolfstream.solver.stream.rows import StreamRows, StreamSamples
 
@@ -96,7 +96,7 @@ def learned_in_a_block(changes: Callable[[int], int]) -> tuple[int, StreamRows]:
         ]
         return StreamSamples("adaptive", *samples(rows, [("a", "b")[i % 2] for i in range(stop)]))
 
-    stream = StreamRows(Preparing())
+    stream = StreamRows(PreparationParameters())
     list(stream.settling(samples_of(SETTLING, settled=False), lambda: None))
     block = samples_of(CHANGING + 2 * RUN, settled=True)
     return calls_of(lambda: list(stream.settling(block, lambda: None))), stream

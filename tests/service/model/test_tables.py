@@ -16,7 +16,7 @@ from wolfstream.service.samples.validation import Samples, read_rows, read_sampl
 from wolfstream.service.spec.model import read_spec
 from wolfstream.service.storage.snapshot_format import State
 from wolfstream.solver.prepare import column_facts
-from wolfstream.solver.prepare.row_form import Preparing, RowForm
+from wolfstream.solver.prepare.row_form import PreparationParameters, RowForm
 from wolfstream.solver.prepare.schema import SETTLING, Schema
 
 QUICK: dict[str, Any] = {"working_set": None, "asset": {"dimension": 16}, "serve": "adaptive"}
@@ -74,7 +74,7 @@ def restored(learner: Learner) -> Learner:
 
 
 def test_a_spec_prepares_by_default_as_numerics_do():
-    assert preparing(read_spec({}).prepare) == Preparing()
+    assert preparing(read_spec({}).prepare) == PreparationParameters()
 
 
 def test_a_table_has_numbers_and_categories():

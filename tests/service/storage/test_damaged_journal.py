@@ -11,7 +11,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.service.storage.writing import append, create, log_of
+from tests.service.storage.writing import append, create, keys_of, log_of
 from wolfstream.service.errors import StartupError
 from wolfstream.service.storage.data_directory import open_storage
 from wolfstream.service.storage.entries import Entry, KeyedRequest
@@ -35,7 +35,7 @@ def contents(path: Path) -> list[object]:
     try:
         models = storage.catalogue.models()
         for model in models:
-            list(log_of(storage, model.number).keys())
+            keys_of(log_of(storage, model.number))
         return [(model, list(log_of(storage, model.number).blocks(0))) for model in models]
     finally:
         storage.close()

@@ -1,5 +1,6 @@
 """The journal where its disk or its file fails: it refuses, and nothing is half done."""
 
+import shutil
 import sqlite3
 from collections.abc import Callable
 from pathlib import Path
@@ -46,6 +47,39 @@ class TestStorageFails:
         pragma(storage, "query_only = 0")
         assert [item.name for item in storage.catalogue.models()] == ["m"]
         assert sequences(storage, model) == [[1]]
+
+    @pytest.mark.parametrize("name", ["log.sqlite", "log.sqlite-wal", "."])
+    @pytest.mark.parametrize("replaced", [False, True])
+    @calls
+    def test_on_files_that_are_gone(
+        self,
+        storage: Storage,
+        model: int,
+        path: Path,
+        call: Callable[[Storage, int], None],
+        name: str,
+        replaced: bool,
+    ):
+        """SQLite would write on, into what no start finds again."""
+        append(storage, [entry(model, 1)])
+        file = path.parent if name == "." else path.with_name(name)
+        moved = file.with_name(f"{file.name}-moved")
+        file.rename(moved)
+        if replaced and name == ".":
+            shutil.copytree(moved, file)
+        elif replaced:
+            shutil.copy(moved, file)
+        with pytest.raises(StorageFailed, match="deleted, moved or replaced"):
+            call(storage, model)
+        if replaced:
+            file.rename(file.with_name(f"{file.name}-other"))
+        moved.rename(file)
+        assert [item.name for item in storage.catalogue.models()] == ["m"]
+        assert sequences(storage, model) == [[1]]
+        append(storage, [entry(model, 2)])
+        storage.close()
+        with opened(path) as again:
+            assert sequences(again, model) == [[1], [2]]
 
     @calls
     def test_while_another_process_writes(

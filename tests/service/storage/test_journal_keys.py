@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 
 from tests.service.storage.journals import entry, fill_disk, opened, sequences
-from tests.service.storage.writing import append, create, delete, log_of, term_of
+from tests.service.storage.writing import append, create, delete, keys_of, log_of, term_of
 from wolfstream.service.errors import StartupError, StorageFailed
 from wolfstream.service.storage.entries import KeyedRequest
 from wolfstream.service.storage.interfaces import Storage
@@ -22,7 +22,7 @@ class TestKeys:
     @staticmethod
     def listed(storage: Storage) -> list[tuple[int, int]]:
         models = [model.number for model in storage.catalogue.models()]
-        keys = {model: list(log_of(storage, model).keys()) for model in models}
+        keys = {model: keys_of(log_of(storage, model)) for model in models}
         return [(model, at) for model, of_model in keys.items() for at, _ in of_model]
 
     def test_are_there_with_their_entries_after_a_restart(self, path: Path):
@@ -34,8 +34,8 @@ class TestKeys:
                 [self.keyed(model, 5), self.keyed(other, 7), self.keyed(model, 2)],
             )
         with opened(path) as storage:
-            assert list(log_of(storage, model).keys()) == [(2, b"k2"), (5, b"k5")]
-            assert list(log_of(storage, other).keys()) == [(7, b"k7")]
+            assert keys_of(log_of(storage, model)) == [(2, b"k2"), (5, b"k5")]
+            assert keys_of(log_of(storage, other)) == [(7, b"k7")]
             assert log_of(storage, model).find(5) == self.keyed(model, 5)
             assert log_of(storage, model).find(7) is None
             assert log_of(storage, model).unanswered(2) == [self.keyed(model, 5)]
@@ -92,4 +92,4 @@ class TestKeys:
         with pytest.raises(StartupError):
             log_of(storage, model).unanswered(0)
         with pytest.raises(StartupError):
-            list(log_of(storage, model).keys())
+            keys_of(log_of(storage, model))

@@ -5,7 +5,7 @@ from pathlib import Path
 import pytest
 
 from tests.service.storage.journals import entry, fill_disk, opened
-from tests.service.storage.writing import append, create, delete, log_of, new_term, term_of
+from tests.service.storage.writing import append, create, delete, keys_of, log_of, new_term, term_of
 from wolfstream.service.errors import StorageFailed
 from wolfstream.service.storage.entries import KeyedRequest, Rollback
 from wolfstream.service.storage.interfaces import Storage
@@ -79,7 +79,7 @@ class TestRollbacks:
         ]
         append(storage, entries, keys)
         term_of(storage, model).roll_back(Rollback(self.told(2), "d", "e"), 1, [], 4)
-        assert [list(log_of(storage, one).keys()) for one in (model, other)] == [
+        assert [keys_of(log_of(storage, one)) for one in (model, other)] == [
             [(1, b"k1")],
             [(2, b"k2")],
         ]

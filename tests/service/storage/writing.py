@@ -6,6 +6,7 @@ from weakref import WeakKeyDictionary
 
 from wolfstream.service.storage.entries import Entry, KeyedRequest, new_epoch
 from wolfstream.service.storage.interfaces import Journal, Storage
+from wolfstream.service.storage.log import LogReader
 from wolfstream.service.storage.sqlite_journal import SqliteJournal
 from wolfstream.service.storage.term import Part, Term, UnownedLog
 
@@ -50,6 +51,16 @@ def _of(storage: Storage) -> dict[int, Term]:
 def log_of(storage: Storage, model: int) -> UnownedLog:
     """What a model's log has by now."""
     return storage.journal.reader(model)
+
+
+def keys_of(log: LogReader) -> list[tuple[int, bytes]]:
+    """(sequence, key) of each idempotency key in a log."""
+    return [key[:2] for key in log.keys()]  # noqa: SIM118
+
+
+def answered_in(log: LogReader) -> list[int]:
+    """The sequences of the requests whose responses are in a log."""
+    return [key.sequence for key in log.keys() if key.n_bytes is not None]  # noqa: SIM118
 
 
 def append(storage: Storage, entries: Sequence[Entry], keys: Sequence[KeyedRequest] = ()) -> None:

@@ -486,6 +486,11 @@ def test_text_in_another_charset_is_read(media_type: str, encoding: str, charset
     assert read == decoded(media_type, text.encode())
 
 
+@pytest.mark.parametrize("charset", ["cp1252", "Windows-1252", "latin-1", "ISO_8859_1"])
+def test_a_charset_may_have_its_other_names(charset: str) -> None:
+    assert text_in_utf8("y\nä".encode("cp1252"), f"{CSV}; charset={charset}", 99) == "y\nä".encode()
+
+
 @pytest.mark.parametrize(
     ("charset", "body", "detail"),
     [

@@ -8,7 +8,7 @@ import pytest
 from wolfstream.solver.adaptive.bank import BankLearner
 from wolfstream.solver.adaptive.class_weights import ClassWeights, WeightedAnswers, balanced
 from wolfstream.solver.adaptive.view import ClassAnswers
-from wolfstream.solver.prepare.row_form import Preparing
+from wolfstream.solver.prepare.row_form import PreparationParameters
 from wolfstream.solver.stream.model import StreamModel
 
 
@@ -21,7 +21,7 @@ def frauds(n, share=0.03, seed=0):
 
 
 def model_of(class_weight=None):
-    preparing = Preparing("mean")
+    preparing = PreparationParameters("mean")
     return StreamModel(
         "classification",
         "asset",

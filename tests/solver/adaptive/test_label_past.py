@@ -20,7 +20,7 @@ from wolfstream.solver.adaptive.view import ClassAnswers
 from wolfstream.solver.arrays import Float64Array
 from wolfstream.solver.estimators.stream_classifier import StreamClassifier
 from wolfstream.solver.estimators.stream_regressor import StreamRegressor
-from wolfstream.solver.prepare.row_form import Preparing
+from wolfstream.solver.prepare.row_form import PreparationParameters
 from wolfstream.solver.rows.answers import Values
 from wolfstream.solver.stream.merge import merge, sibling
 from wolfstream.solver.stream.model import StreamModel
@@ -288,7 +288,7 @@ def rows(n: int, seed: int = 0) -> Float64Array:
 
 def stream_model(task: Any, temporal: Any = "auto") -> StreamModel:
     head: Any = "asset" if task == "regression" else "working_set"
-    return StreamModel(task, head, preparing=Preparing(), temporal=temporal, seed=0)
+    return StreamModel(task, head, preparing=PreparationParameters(), temporal=temporal, seed=0)
 
 
 def targets(task: str, n: int) -> Any:

@@ -11,7 +11,7 @@ from wolfstream.solver.adaptive.target_scale import Units
 from wolfstream.solver.adaptive.tree_experts import MOST_CLASSES, TreeExperts
 from wolfstream.solver.arrays import Float64Array
 from wolfstream.solver.prepare.named_rows import named_values
-from wolfstream.solver.prepare.row_form import Preparing
+from wolfstream.solver.prepare.row_form import PreparationParameters
 from wolfstream.solver.rows.head_rows import Hints, RawRows
 from wolfstream.solver.stream.model import StreamModel
 from wolfstream.solver.trees.schedule import fit_at
@@ -22,7 +22,9 @@ BLOCK = 64
 
 def model(task: Any, **given: Any) -> StreamModel:
     head: Any = "asset" if task == "regression" else "working_set"
-    return StreamModel(task, head, preparing=Preparing(), temporal=False, seed=0, **given)
+    return StreamModel(
+        task, head, preparing=PreparationParameters(), temporal=False, seed=0, **given
+    )
 
 
 def stream(task: str, n: int = 1100, seed: int = 0) -> tuple[Float64Array, Any]:

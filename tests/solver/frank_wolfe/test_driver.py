@@ -26,7 +26,7 @@ from tests.solver.problems import (
 from wolfstream.solver.frank_wolfe.driver import solve
 from wolfstream.solver.frank_wolfe.methods import METHODS
 from wolfstream.solver.frank_wolfe.solve_dual import START_SIZE, initial_ball
-from wolfstream.solver.simplex.steps import INITIAL
+from wolfstream.solver.frank_wolfe.steps import INITIAL
 
 SEARCHES = {"full": full, "sampled": sampled}
 RBF = KERNELS["rbf"]

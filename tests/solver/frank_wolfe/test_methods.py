@@ -30,9 +30,9 @@ from wolfstream.solver.frank_wolfe.methods import (
     take_step,
 )
 from wolfstream.solver.frank_wolfe.partan import nothing_previous
+from wolfstream.solver.frank_wolfe.problem import empty_problem
+from wolfstream.solver.frank_wolfe.steps import AWAY, DROP, INITIAL, PARTAN, SWAP, TOWARD
 from wolfstream.solver.kernels.functions import Kernel
-from wolfstream.solver.simplex.problem import empty_problem
-from wolfstream.solver.simplex.steps import AWAY, DROP, INITIAL, PARTAN, SWAP, TOWARD
 
 VERTICES = 120
 

@@ -6,10 +6,10 @@ import pytest
 from tests.solver.oracle_sfw import kernel_matrix
 from wolfstream.solver.frank_wolfe.driver import Progress
 from wolfstream.solver.frank_wolfe.one_versus_one import solve_pairs, support_of
+from wolfstream.solver.frank_wolfe.pairs import pairs_of
 from wolfstream.solver.frank_wolfe.solve_dual import Settings
 from wolfstream.solver.kernels.functions import Kernel
 from wolfstream.solver.rows.matrix import sparse_from_csr, to_csr
-from wolfstream.solver.simplex.pairs import pairs_of
 from wolfstream.solver.working_set.learner import WorkingSet
 from wolfstream.solver.working_set.predictions import predict
 

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 from hypothesis import given
 
-from tests.solver.simplex.test_steps import assert_consistent, points, problem_at, unit
+from tests.solver.frank_wolfe.test_steps import assert_consistent, points, problem_at, unit
 from wolfstream.solver.compiled import compiled
 from wolfstream.solver.frank_wolfe import partan as module
 from wolfstream.solver.frank_wolfe.partan import (
@@ -14,7 +14,7 @@ from wolfstream.solver.frank_wolfe.partan import (
     nothing_previous,
     refresh_from_gradient,
 )
-from wolfstream.solver.simplex.problem import best_vertex
+from wolfstream.solver.frank_wolfe.problem import best_vertex
 
 # As machine code; for callers from Python it is a Python function.
 partan = compiled(module.partan)

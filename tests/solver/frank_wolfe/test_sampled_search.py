@@ -22,7 +22,7 @@ from tests.solver.problems import (
 )
 from wolfstream.solver.frank_wolfe.driver import solve
 from wolfstream.solver.frank_wolfe.methods import METHODS
-from wolfstream.solver.simplex.steps import INITIAL
+from wolfstream.solver.frank_wolfe.steps import INITIAL
 
 RBF = KERNELS["rbf"]
 

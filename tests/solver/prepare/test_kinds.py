@@ -13,10 +13,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from wolfstream.solver.prepare.cells import cells_of_rows
-from wolfstream.solver.prepare.judging import Reading, given_kind, judge, reading_from_plain
-from wolfstream.solver.prepare.numerals import amounts, numeral, plain_number
+from wolfstream.solver.prepare.judging import ColumnReading, given_kind, judge, reading_from_plain
+from wolfstream.solver.prepare.numerals import amounts, numeral, plain_number, text_within
 from wolfstream.solver.prepare.read_cells import read, readings, within_texts
-from wolfstream.solver.prepare.row_form import Preparing, RowForm
+from wolfstream.solver.prepare.row_form import PreparationParameters, RowForm
 from wolfstream.solver.prepare.schema import SETTLING
 from wolfstream.solver.prepare.settling import MOST_WITHIN_IN_ALL
 from wolfstream.solver.prepare.times import moment
@@ -35,7 +35,7 @@ class ReadAs(NamedTuple):
     """A column and how it is read."""
 
     name: str
-    reading: Reading
+    reading: ColumnReading
 
 
 @pytest.mark.parametrize(
@@ -66,6 +66,11 @@ class ReadAs(NamedTuple):
         ("40°30'36\"W", -40.51),
         ("45° 30′", 45.5),
         ("37.5°C", 37.5),
+        (">=90", 90.0),
+        ("~ 300", 300.0),
+        ("1 1/2 tab", 1.5),
+        ("2-1/4 in", 2.25),
+        ("3/4", 0.75),
     ],
 )
 def test_a_number_in_a_text_is_read(text: str, value: float):
@@ -87,6 +92,9 @@ def test_a_number_in_a_text_is_read(text: str, value: float):
         "9" * 400,
         "$",
         "5 kg - 3 m",
+        "118/83",
+        "5/2",
+        "1/2/2025",
     ],
 )
 def test_a_text_that_is_not_one_quantity_is_none(text: str):
@@ -334,7 +342,9 @@ def test_other_texts_that_come_after_plain_numbers_are_not(text: str):
 def test_words_and_units_of_many_columns_are_few_columns_together():
     names = [f"note {j}" for j in range(40)]
     texts = [f"{i}kg of {'salt' if i % 3 else 'sand'} for house {i % 5} ab{i}" for i in range(64)]
-    form = RowForm(Preparing()).after(cells_of_rows([dict.fromkeys(names, t) for t in texts]))
+    form = RowForm(PreparationParameters()).after(
+        cells_of_rows([dict.fromkeys(names, t) for t in texts])
+    )
     assert form.schema is not None
     readings = [column.reading for column in form.schema.columns]
     assert 40 <= sum(len(reading.words) for reading in readings) <= MOST_WITHIN_IN_ALL
@@ -376,7 +386,7 @@ def test_a_reading_is_the_same_after_it_was_saved():
     for reading in readings:
         parts = list(reading.words), list(reading.units)
         assert reading_from_plain([*reading[:-3], *parts, reading.ordered]) == reading
-    for wrong in (["mood", *Reading()[1:]], ["number", "", "", 1, *Reading()[4:]]):
+    for wrong in (["mood", *ColumnReading()[1:]], ["number", "", "", 1, *ColumnReading()[4:]]):
         with pytest.raises(ValueError, match="saved columns"):
             reading_from_plain(wrong)
 
@@ -396,8 +406,8 @@ def test_blocks_of_any_length_find_the_same_columns(
     rows: list[dict[str, object]], step: int, n: int
 ):
     rows = [{**row, "text": "some words of a text"} for row in rows * (1 + n // len(rows))]
-    whole = RowForm(Preparing()).after(cells_of_rows(rows))
-    form = RowForm(Preparing())
+    whole = RowForm(PreparationParameters()).after(cells_of_rows(rows))
+    form = RowForm(PreparationParameters())
     for start in range(0, len(rows), step):
         form = form.after(cells_of_rows(rows[start : start + step]))
     assert form == whole
@@ -408,7 +418,7 @@ def test_blocks_of_any_length_find_the_same_columns(
 
 
 def test_a_number_among_texts_counts_by_its_length_as_they_do():
-    column = [ReadAs("note", Reading("text"))]
+    column = [ReadAs("note", ColumnReading("text"))]
     cells = read(
         column, cells_of_rows([{"note": "seven"}, {"note": 7.0}, {"note": "7.25 is it"}]), [0]
     )
@@ -476,3 +486,106 @@ def test_numbers_are_dates_where_they_are_named_so(
 )
 def test_other_numbers_are_no_dates(name: str, values: list[float]) -> None:
     assert judge(name, values).kind == "number"
+
+
+@pytest.mark.parametrize(
+    ("texts", "places", "first"),
+    [
+        ([f"{110 + k}/{70 + k % 20}" for k in range(64)], ("#1", "#2"), [110.0, 70.0]),
+        ([f"{4 + k % 2}'{k % 12}\"" for k in range(64)], ("#1", "#2"), [4.0, 0.0]),
+        ([f"2024-W{k % 52 + 1:02d}" for k in range(64)], ("#2",), [1.0]),
+        ([f"{9 - k % 9}-{k % 5}" for k in range(64)], ("#1", "#2"), [9.0, 0.0]),
+        ([f"{k} ({k % 7})" for k in range(64)], ("#1", "#2"), [0.0, 0.0]),
+        ([f"8.{k % 3}.{k}" for k in range(64)], ("#2", "#3"), [0.0, 0.0]),
+    ],
+)
+def test_numbers_of_texts_with_as_many_are_learned_by_their_places(
+    texts: list[str], places: tuple[str, ...], first: list[float]
+) -> None:
+    reading = judge("a", texts)
+    assert (reading.kind, reading.units, reading.wordy) == ("category", places, False)
+    cells = cells_of_rows([{"a": text} for text in texts])
+    assert within_texts(reading, cells, 0)[0].tolist() == first
+
+
+@pytest.mark.parametrize(
+    "texts",
+    [
+        [f"{k} bags at gate {k % 9}" if k % 2 else f"gate {k % 9}, row {k}" for k in range(64)],
+        [f"Model {k} of {['red', 'green', 'blue'][k % 3]} {k}" for k in range(64)],
+        [f"{k % 2}-{k % 2}" for k in range(64)],
+        [f"10.{k % 3}.{k}.{k % 9}" for k in range(64)],
+    ],
+)
+def test_numbers_of_other_texts_have_no_places(texts: list[str]) -> None:
+    assert not any(unit.startswith("#") for unit in judge("a", texts).units)
+
+
+def test_degrees_of_both_scales_are_one_number() -> None:
+    texts = [f"{k}.5 °C" if k % 3 else f"{1.8 * (k + 0.5) + 32:.1f} °F" for k in range(64)]
+    reading = judge("a", texts)
+    assert reading.kind == "number in text"
+    assert [reading.number(text) for text in texts] == pytest.approx([k + 0.5 for k in range(64)])
+
+
+def test_months_beside_years_are_no_minutes() -> None:
+    reading = judge("age", [f"{k % 20 + 3}y" if k % 4 else f"{k % 24}m" for k in range(64)])
+    assert reading.number("18m") == pytest.approx(1.5)
+
+
+def test_a_currency_has_a_sign_and_a_code() -> None:
+    reading = judge("a", [f"{k}.50 €" if k % 3 else f"EUR {k}.50" for k in range(64)])
+    assert [reading.number(text) for text in ("7.50 €", "€7.50", "EUR 7.50")] == [7.5] * 3
+    assert math.isnan(reading.number("$7.50"))
+
+
+def test_hours_by_halves_of_the_day_are_times_of_day() -> None:
+    reading = judge("KO", ["3pm", "12:30pm", "8pm", "12am"] * 20)
+    values = [reading.number(text) for text in ("3pm", "12:30pm", "12am", "13pm")]
+    assert values[:3] == [54_000.0, 45_000.0, 0.0]
+    assert math.isnan(values[3])
+
+
+def test_a_pace_is_a_duration() -> None:
+    reading = judge("pace", [f"{4 + k % 3}:{k % 60:02d} /km" for k in range(64)])
+    assert reading.number("5:10 /km") - reading.number("5:09 /km") == 60.0
+
+
+def test_units_that_depend_on_the_substance_have_columns_of_their_own() -> None:
+    texts = [f"{k / 10 + 4:.1f} mmol/L" if k % 4 else f"{k + 70} mg/dL" for k in range(64)]
+    reading = judge("glucose", texts)
+    assert (reading.kind, reading.units, reading.wordy) == ("category", ("mmol", "mg"), False)
+
+
+@pytest.mark.parametrize(
+    "texts", [["ja", "Nein", "JA"], ["oui", "non"], ["sí", "no"], ["✅", "❌"]]
+)
+def test_yes_and_no_may_be_in_other_languages(texts: list[str]) -> None:
+    reading = judge("a", texts * 20)
+    assert reading.kind == "boolean"
+    assert [reading.number(text) for text in texts[:2]] == [1.0, 0.0]
+
+
+def test_numbers_of_telephones_are_identifiers() -> None:
+    assert (
+        judge("a", [f"+41 76 {k + 100} 21 {k % 90 + 10}" for k in range(128)]).kind == "identifier"
+    )
+    assert judge("a", [f"{k + 100} {k % 7} 21 4" for k in range(128)]).kind != "identifier"
+
+
+@given(
+    st.sampled_from(["", "$", "£", "EUR ", "~", "<", "(", "-"]),
+    st.sampled_from(["7", "0.50", ".5", "6.", "1.234", "1,234", "1.234.567", "007", ""]),
+    st.sampled_from(["", "%", " kg", "k", "M", " MB", " B", "°", "° N", " S", ".-", "e3", ")"]),
+    st.sampled_from(["#", "$#", "#%", "#kg", "#mb", "#b", "eur#", "#°", "#S", "£#", "#.-"]),
+    st.booleans(),
+)
+def test_digits_within_a_unit_are_what_a_numeral_is(
+    before: str, digits: str, after: str, unit: str, commas: bool
+) -> None:
+    text = f"{before}{digits}{after}".strip()
+    within, quantity = text_within(text, unit), numeral(text, commas=commas)
+    if within is not None and plain_number(text) is None:
+        assert quantity is not None
+        assert quantity.unit in (unit, "#")
+        assert quantity.value == float(within)

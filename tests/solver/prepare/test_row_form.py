@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from wolfstream.solver.prepare.named_rows import named_values, table_of
-from wolfstream.solver.prepare.row_form import MOST_NUMBERS, Preparing, RowForm
+from wolfstream.solver.prepare.row_form import MOST_NUMBERS, PreparationParameters, RowForm
 from wolfstream.solver.prepare.schema import MOST_LATE, SETTLING, Misfit
 
 ROWS = [{"a": float(i), f"new {i}": 1.0} for i in range(2 * MOST_LATE)]
@@ -12,7 +12,7 @@ ROWS = [{"a": float(i), f"new {i}": 1.0} for i in range(2 * MOST_LATE)]
 
 @pytest.mark.parametrize("samples", [1, SETTLING])
 def test_rows_have_no_room_for_names_that_are_not_learned(samples: int):
-    form = RowForm(Preparing()).after(named_values([{"a": 1.0}] * samples))
+    form = RowForm(PreparationParameters()).after(named_values([{"a": 1.0}] * samples))
     rows = named_values(ROWS)
     form.checked(rows)
     assert form.table(rows).cells.numbers.shape[1] <= 1 + MOST_LATE
@@ -21,7 +21,9 @@ def test_rows_have_no_room_for_names_that_are_not_learned(samples: int):
 
 @pytest.mark.parametrize("samples", [1, SETTLING])
 def test_a_strict_table_refuses_the_first_name_that_it_lacks(samples: int):
-    form = RowForm(Preparing(names="strict")).after(named_values([{"a": 1.0}] * samples))
+    form = RowForm(PreparationParameters(names="strict")).after(
+        named_values([{"a": 1.0}] * samples)
+    )
     rows = named_values([{"a": 1.0}, *ROWS])
     with pytest.raises(Misfit) as refused:
         form.checked(rows)
@@ -30,7 +32,7 @@ def test_a_strict_table_refuses_the_first_name_that_it_lacks(samples: int):
 
 def test_rows_that_name_few_of_many_columns_are_refused_before_they_take_room():
     names = [f"c{k}" for k in range(2**15)]
-    form = RowForm(Preparing()).after(table_of(names, np.ones((2, len(names)))))
+    form = RowForm(PreparationParameters()).after(table_of(names, np.ones((2, len(names)))))
     most = MOST_NUMBERS // len(names)
     few = named_values([{"c7": 1.0}] * (most + 1))
     for rows in (few, table_of(["c7"], np.ones((most + 1, 1)))):

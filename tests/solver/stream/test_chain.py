@@ -7,11 +7,11 @@ import pytest
 
 from tests.solver.streams import blocks
 from wolfstream.solver.prepare.named_rows import table_of
-from wolfstream.solver.prepare.row_form import Preparing
+from wolfstream.solver.prepare.row_form import PreparationParameters
 from wolfstream.solver.stream.model import StreamModel
 from wolfstream.solver.working_set.auto_widths import WIDEST
 
-PARAMETERS = {"preparing": Preparing(), "temporal": False, "seed": 0}
+PARAMETERS = {"preparing": PreparationParameters(), "temporal": False, "seed": 0}
 
 
 def stream(n=700, columns=4, classes=2, seed=0):
@@ -110,7 +110,7 @@ def test_texts_are_answered_as_by_the_heads():
     values = [
         [*row, "abc"[i % 3] if i % 5 else None, words[i % 4]] for i, row in enumerate(X.tolist())
     ]
-    spec = PARAMETERS | {"preparing": Preparing(columns=(("f", "text"),))}
+    spec = PARAMETERS | {"preparing": PreparationParameters(columns=(("f", "text"),))}
     model = StreamModel("classification", "working_set", **spec)
     for part in blocks(500, 64):
         model.absorb(table_of([*"abcdef"], values[part]), y[part])

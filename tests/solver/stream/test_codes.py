@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from wolfstream.solver.prepare.cells import Cells, cells_of_numbers
-from wolfstream.solver.prepare.row_form import Preparing
+from wolfstream.solver.prepare.row_form import PreparationParameters
 from wolfstream.solver.prepare.schema import SETTLING
 from wolfstream.solver.stream.merge import merge, sibling
 from wolfstream.solver.stream.model import StreamModel
@@ -23,7 +23,7 @@ def rows_of_codes(seed, n):
 
 
 def model(codes="crossed", task="classification"):
-    preparing = Preparing(codes=codes)
+    preparing = PreparationParameters(codes=codes)
     return StreamModel(task, "asset", preparing=preparing, temporal=False, seed=0)
 
 
@@ -97,7 +97,7 @@ def test_codes_of_a_table_stand_beside_its_texts_and_not_its_moments():
     numbers = np.column_stack([np.repeat(86_400.0 * np.arange(n // 8), 8), X[:, 1:], X[:, 0]])
     numbers[:, 3] = np.nan
     cells = Cells(("at", "shop", "kind", "plan"), numbers, ("a",), texts, texts > -2)
-    preparing = Preparing(timestamps=("at",))
+    preparing = PreparationParameters(timestamps=("at",))
     one = StreamModel("classification", "asset", preparing=preparing, temporal=False, seed=0)
     one.absorb(cells, y)
     assert one.bank.texts == 3

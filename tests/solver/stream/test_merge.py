@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from tests.solver.streams import clusters, sparse
-from wolfstream.solver.prepare.row_form import Preparing
+from wolfstream.solver.prepare.row_form import PreparationParameters
 from wolfstream.solver.stream.merge import merge, sibling
 from wolfstream.solver.stream.model import StreamModel
 
@@ -19,7 +19,7 @@ def samples():
 
 
 def model(head="working_set", task="classification", temporal=False):
-    return StreamModel(task, head, preparing=Preparing(), temporal=temporal, seed=0)
+    return StreamModel(task, head, preparing=PreparationParameters(), temporal=temporal, seed=0)
 
 
 def parts(head="working_set", kind=np.asarray):
@@ -109,7 +109,11 @@ def test_models_that_cannot_be_merged_say_why():
 def test_asset_that_has_not_settled_has_no_sibling():
     X, y = samples()
     early = StreamModel(
-        "classification", "asset", preparing=Preparing(codes="numbers"), temporal=False, seed=0
+        "classification",
+        "asset",
+        preparing=PreparationParameters(codes="numbers"),
+        temporal=False,
+        seed=0,
     )
     early.absorb(X[:100], y[:100])
     with pytest.raises(ValueError, match="still choosing"):

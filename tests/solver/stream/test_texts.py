@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from wolfstream.solver.prepare.cells import cells_of_rows
-from wolfstream.solver.prepare.row_form import Preparing
+from wolfstream.solver.prepare.row_form import PreparationParameters
 from wolfstream.solver.stream.merge import merge, sibling
 from wolfstream.solver.stream.model import StreamModel
 
@@ -28,7 +28,7 @@ def table(seed, n):
 
 
 def model(texts="crossed", head="asset", task="classification"):
-    preparing = Preparing(texts=texts)
+    preparing = PreparationParameters(texts=texts)
     return StreamModel(task, head, preparing=preparing, temporal=False, seed=0)
 
 

@@ -4,8 +4,8 @@ from typing import Any
 
 import numpy as np
 
+from wolfstream.solver.frank_wolfe.pairs import coupled_scores
 from wolfstream.solver.rows.answers import Decisions
-from wolfstream.solver.simplex.pairs import coupled_scores
 from wolfstream.solver.stream.votes import HeadAnswer, Vote, class_scores, values
 from wolfstream.solver.working_set.predictions import SetPredictions
 

@@ -7,12 +7,12 @@ from tests.solver.streams import FLOAT64, clusters, direct_hessian, members
 from wolfstream.solver.frank_wolfe.driver import solve
 from wolfstream.solver.frank_wolfe.duals import classification_dual
 from wolfstream.solver.frank_wolfe.full_search import FullSearch
+from wolfstream.solver.frank_wolfe.pairs import pairs_of
 from wolfstream.solver.frank_wolfe.solve_dual import initial_ball
 from wolfstream.solver.kernels.cached_rows import KernelRows
 from wolfstream.solver.kernels.functions import Kernel
 from wolfstream.solver.kernels.prepared_rows import prepare_rows
 from wolfstream.solver.rows.matrix import sparse_from_csr
-from wolfstream.solver.simplex.pairs import pairs_of
 from wolfstream.solver.working_set.learner import WorkingSet
 from wolfstream.solver.working_set.predictions import pair_decisions, predict
 

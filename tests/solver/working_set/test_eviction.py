@@ -17,8 +17,8 @@ from tests.solver.streams import (
     small_streams,
     started,
 )
+from wolfstream.solver.frank_wolfe.problem import empty_problem
 from wolfstream.solver.kernels.functions import Kernel
-from wolfstream.solver.simplex.problem import empty_problem
 from wolfstream.solver.working_set import eviction
 from wolfstream.solver.working_set.eviction import (
     class_floor,

@@ -6,7 +6,7 @@ import pytest
 from tests.solver.oracle_sfw import hessian, kernel_matrix
 from tests.solver.streams import KERNELS, kernel_values, members
 from wolfstream.solver.compiled import compiled
-from wolfstream.solver.simplex.problem import empty_problem
+from wolfstream.solver.frank_wolfe.problem import empty_problem
 from wolfstream.solver.working_set.hessian import Ridge, layout_of, refresh
 from wolfstream.solver.working_set.hessian import hessian_row as row_of_hessian
 

@@ -21,9 +21,9 @@ from tests.solver.streams import (
     small_streams,
     started,
 )
+from wolfstream.solver.frank_wolfe.pairs import pairs_of
+from wolfstream.solver.frank_wolfe.steps import STEP_NAMES
 from wolfstream.solver.kernels.functions import Kernel
-from wolfstream.solver.simplex.pairs import pairs_of
-from wolfstream.solver.simplex.steps import STEP_NAMES
 from wolfstream.solver.working_set.learner import WorkingSet
 from wolfstream.solver.working_set.predictions import pair_decisions, predict, predicted
 

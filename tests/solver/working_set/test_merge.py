@@ -5,8 +5,8 @@ import pytest
 
 from tests.solver.oracle_sfw import hessian
 from tests.solver.streams import clusters, in_order_of_appearance, sparse
+from wolfstream.solver.frank_wolfe.pairs import pairs_of
 from wolfstream.solver.kernels.functions import Kernel
-from wolfstream.solver.simplex.pairs import pairs_of
 from wolfstream.solver.working_set.auto_widths import AutoWidths
 from wolfstream.solver.working_set.learner import WorkingSet
 from wolfstream.solver.working_set.merge import GAP, relative_gap, renumbered, support_of, unite

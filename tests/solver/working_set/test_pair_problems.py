@@ -4,9 +4,9 @@ import numpy as np
 import pytest
 
 from tests.solver.streams import FLOAT64, clusters, members
+from wolfstream.solver.frank_wolfe.pairs import pair_classes
+from wolfstream.solver.frank_wolfe.problem import empty_problem
 from wolfstream.solver.kernels.functions import Kernel
-from wolfstream.solver.simplex.pairs import pair_classes
-from wolfstream.solver.simplex.problem import empty_problem
 from wolfstream.solver.working_set.learner import WorkingSet
 from wolfstream.solver.working_set.pair_problems import PairProblems
 

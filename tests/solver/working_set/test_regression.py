@@ -5,11 +5,11 @@ import pytest
 from scipy.optimize import minimize
 
 from tests.solver.streams import sparse
+from wolfstream.solver.frank_wolfe.steps import STEP_NAMES
 from wolfstream.solver.kernels.blocks import kernel_block
 from wolfstream.solver.kernels.functions import Kernel
 from wolfstream.solver.kernels.precision import FINEST
 from wolfstream.solver.kernels.prepared_rows import prepare_rows
-from wolfstream.solver.simplex.steps import STEP_NAMES
 from wolfstream.solver.working_set.predictions import pair_decisions
 from wolfstream.solver.working_set.regression import RegressionSet
 from wolfstream.solver.working_set.store import Bounds

@@ -3,8 +3,8 @@
 import numpy as np
 import pytest
 
+from wolfstream.solver.frank_wolfe.problem import Problem, empty_problem
 from wolfstream.solver.kernels.functions import Kernel
-from wolfstream.solver.simplex.problem import Problem, empty_problem
 from wolfstream.solver.working_set.rounding import hidden_by_rounding, is_hidden
 
 LINEAR = Kernel("linear", 1.0, 0.0, 1)

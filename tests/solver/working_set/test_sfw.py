@@ -18,8 +18,8 @@ from tests.solver.streams import (
     members,
     small_streams,
 )
-from wolfstream.solver.simplex.problem import empty_problem
-from wolfstream.solver.simplex.steps import AWAY, DROP, INITIAL, NONE, STEP_NAMES, TOWARD
+from wolfstream.solver.frank_wolfe.problem import empty_problem
+from wolfstream.solver.frank_wolfe.steps import AWAY, DROP, INITIAL, NONE, STEP_NAMES, TOWARD
 from wolfstream.solver.working_set.decisions import Trace
 from wolfstream.solver.working_set.hessian import Ridge
 from wolfstream.solver.working_set.learner import WorkingSet

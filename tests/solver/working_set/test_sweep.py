@@ -6,9 +6,9 @@ import pytest
 from tests.solver.oracle_sfw import hessian, kernel_matrix
 from tests.solver.streams import KERNELS, kernel_values, members
 from wolfstream.solver.compiled import compiled
-from wolfstream.solver.simplex import steps
-from wolfstream.solver.simplex.problem import best_vertex, empty_problem, worst_vertex
-from wolfstream.solver.simplex.steps import AWAY, DROP
+from wolfstream.solver.frank_wolfe import steps
+from wolfstream.solver.frank_wolfe.problem import best_vertex, empty_problem, worst_vertex
+from wolfstream.solver.frank_wolfe.steps import AWAY, DROP
 from wolfstream.solver.working_set import partner, sweep
 from wolfstream.solver.working_set.hessian import Ridge, layout_of
 

@@ -5,7 +5,7 @@ import pytest
 
 from tests.solver.oracle_sfw import kernel_matrix, minimum_over_simplex
 from tests.solver.streams import FLOAT64, KERNELS, clusters, direct_hessian, members
-from wolfstream.solver.simplex.pairs import one_versus_one_scores
+from wolfstream.solver.frank_wolfe.pairs import one_versus_one_scores
 from wolfstream.solver.working_set.learner import WorkingSet
 from wolfstream.solver.working_set.predictions import pair_decisions, predict
 

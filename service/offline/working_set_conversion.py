@@ -4,7 +4,13 @@ from typing import Any
 
 import numpy as np
 
-from wolfstream.service.conversion.conversions import (
+from wolfstream.service.heads.classification import ClassificationHead
+from wolfstream.service.heads.regression import RegressionHead
+from wolfstream.service.heads.regression_set import RegressionSetLearner
+from wolfstream.service.heads.working_set import SetLearner
+from wolfstream.service.model.learner import Learner
+from wolfstream.service.model.live import Model
+from wolfstream.service.offline.conversion import (
     NoCounterpart,
     check_width_settled,
     classes_of,
@@ -17,12 +23,6 @@ from wolfstream.service.conversion.conversions import (
     plain_weights,
     weights_of,
 )
-from wolfstream.service.heads.classification import ClassificationHead
-from wolfstream.service.heads.regression import RegressionHead
-from wolfstream.service.heads.regression_set import RegressionSetLearner
-from wolfstream.service.heads.working_set import SetLearner
-from wolfstream.service.model.learner import Learner
-from wolfstream.service.model.live import Model
 from wolfstream.service.spec.heads import DEFAULT_SET, HEADS, LARGEST_SET, TaskName
 from wolfstream.service.spec.model import read_spec
 from wolfstream.solver.estimators.base import as_matrix

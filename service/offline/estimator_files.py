@@ -5,20 +5,20 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
-from wolfstream.service.conversion.assets import asset_to_learner, learner_to_asset
-from wolfstream.service.conversion.conversions import NoCounterpart
-from wolfstream.service.conversion.semiparametric import fit_to_learner, learner_to_fit
-from wolfstream.service.conversion.streams import learner_to_stream, stream_to_learner
-from wolfstream.service.conversion.working_sets import (
+from wolfstream.service.errors import Invalid
+from wolfstream.service.model.learner import Learner
+from wolfstream.service.model.live import Model
+from wolfstream.service.offline.asset_conversion import asset_to_learner, learner_to_asset
+from wolfstream.service.offline.conversion import NoCounterpart
+from wolfstream.service.offline.semiparametric_conversion import fit_to_learner, learner_to_fit
+from wolfstream.service.offline.stream_conversion import learner_to_stream, stream_to_learner
+from wolfstream.service.offline.working_set_conversion import (
     learner_to_regression_set,
     learner_to_set,
     regression_set_to_learner,
     set_to_learner,
     solution_to_learner,
 )
-from wolfstream.service.errors import Invalid
-from wolfstream.service.model.learner import Learner
-from wolfstream.service.model.live import Model
 from wolfstream.service.recovery.model_files import (
     LoadedModel,
     ModelFileError,

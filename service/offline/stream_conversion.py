@@ -6,13 +6,6 @@ from typing import Any
 
 import numpy as np
 
-from wolfstream.service.conversion.conversions import (
-    NoCounterpart,
-    are_numbers,
-    classes_of,
-    labels_of,
-    number_columns,
-)
 from wolfstream.service.heads.adaptive import AdaptiveLearner, pins_of
 from wolfstream.service.heads.asset import AssetLearner
 from wolfstream.service.heads.classification import ClassificationHead
@@ -20,6 +13,13 @@ from wolfstream.service.heads.regression import RegressionHead
 from wolfstream.service.heads.working_set import SetLearner
 from wolfstream.service.model.learner import Learner
 from wolfstream.service.model.live import Model
+from wolfstream.service.offline.conversion import (
+    NoCounterpart,
+    are_numbers,
+    classes_of,
+    labels_of,
+    number_columns,
+)
 from wolfstream.service.samples.labels import Label
 from wolfstream.service.spec.heads import HeadName
 from wolfstream.service.spec.model import ModelSpec, read_spec

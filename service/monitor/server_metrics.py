@@ -10,9 +10,9 @@ from typing import Any
 from prometheus_client.core import InfoMetricFamily, Metric
 from prometheus_client.registry import Collector
 
+from wolfstream.service.diagnostics.metrics import RequestDurations
 from wolfstream.service.engine.facade import Engine
-from wolfstream.service.storage.data_directory import DiskUse, disk_use
-from wolfstream.service.web.metrics.families import (
+from wolfstream.service.monitor.metric_families import (
     add_histogram,
     counters,
     counters_by_status,
@@ -20,7 +20,7 @@ from wolfstream.service.web.metrics.families import (
     gauge,
     gauges,
 )
-from wolfstream.service.web.transport.observer import Requests
+from wolfstream.service.storage.data_directory import DiskUse, disk_use
 
 
 class ServerCollector(Collector):
@@ -41,7 +41,7 @@ class ServerCollector(Collector):
         self,
         engine: Engine,
         data: Path,
-        requests: Requests,
+        requests: RequestDurations,
         fleet: Callable[[], dict[str, Any]] | None = None,
     ) -> None:
         self._engine = engine
@@ -105,7 +105,7 @@ class ServerCollector(Collector):
         yield counters_by_status("refits", "Refits that have ended.", finished)
 
 
-def _request_metrics(requests: Requests) -> Iterator[Metric]:
+def _request_metrics(requests: RequestDurations) -> Iterator[Metric]:
     labels = ("route", "method", "status")
     total = counters("http_requests", "Requests, by route, method and class of status.", labels)
     seconds = durations(

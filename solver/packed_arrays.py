@@ -1,11 +1,12 @@
 """Tuples of arrays that compiled code reads without their being unboxed at each call.
 
 numba unboxes each array of a tuple each time that Python calls a function with it: a quarter of a
-microsecond, and a model that predicts a row has fifty. `hold` writes what compiled code knows of
-them, addresses and shapes, as words of one array; `held` reads a tuple of a known type from these.
+microsecond, and a model that predicts a row has fifty. `pack` writes what compiled code knows of
+them, addresses and shapes, as words of one array; `unpack` reads a tuple of a known type from
+these.
 
-It does not keep the arrays alive, and does not notice when one is replaced: who holds a tuple keeps
-it, and holds it again.
+It does not keep the arrays alive, and does not notice when one is replaced: who packs a tuple keeps
+it, and packs it again.
 """
 
 import zlib
@@ -33,21 +34,21 @@ _MOST_WORDS = 2048
 _WORD = _ir.IntType(64)
 
 
-def key_of(kind: Any) -> int:
-    """Return the first word of held tuples of a numba type."""
+def type_key(kind: Any) -> int:
+    """Return the first word of packed tuples of a numba type."""
     return zlib.crc32(str(kind).encode())
 
 
-def room() -> Words:
+def empty_words() -> Words:
     """Return an array for the words of one tuple."""
     return np.zeros(_MOST_WORDS, np.int64)
 
 
-class Holder:
+class PackedTuple:
     """The words of one tuple of arrays for compiled code, written again when these are others.
 
     kind: the numba type of the tuple.
-    write: `hold`, compiled.
+    write: `pack`, compiled.
     """
 
     __slots__ = "_kind", "_parts", "_value", "_words", "_write"
@@ -75,14 +76,14 @@ class Holder:
 
 
 @_extending.intrinsic  # type: ignore[untyped-decorator]
-def hold(_context: Any, words: Any, value: Any) -> Any:
+def pack(_context: Any, words: Any, value: Any) -> Any:
     """Write a tuple to `words`, in compiled code."""
     if 1 + _count(value) > _MOST_WORDS:
-        raise TypeError(f"a tuple of {_count(value)} words cannot be held")
+        raise TypeError(f"a tuple of {_count(value)} words cannot be packed")
 
     def build(context: Any, builder: Any, signature: Any, args: Any) -> Any:
         place = _Place(builder, _data(context, builder, signature, args))
-        place.store(_ir.Constant(_WORD, key_of(value)))
+        place.store(_ir.Constant(_WORD, type_key(value)))
         place.write(context, value, args[1])
         return context.get_dummy_value()
 
@@ -90,10 +91,10 @@ def hold(_context: Any, words: Any, value: Any) -> Any:
 
 
 @_extending.intrinsic  # type: ignore[untyped-decorator]
-def held(_context: Any, words: Any, kind: Any) -> Any:
-    """Return the tuple that was held in `words`, of the numba type `kind`, in compiled code.
+def unpack(_context: Any, words: Any, kind: Any) -> Any:
+    """Return the tuple that was packed in `words`, of the numba type `kind`, in compiled code.
 
-    Whoever calls the function has compared the first word with `key_of` this type.
+    Whoever calls the function has compared the first word with `type_key` this type.
     """
     of_type = kind.instance_type
 

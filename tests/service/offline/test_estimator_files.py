@@ -23,10 +23,10 @@ from wolfstream import (
     StreamClassifier,
     StreamRegressor,
 )
-from wolfstream.service.conversion.conversions import NoCounterpart
 from wolfstream.service.heads.kinds import fit_window
 from wolfstream.service.model.learner import Learner
 from wolfstream.service.model.live import Model
+from wolfstream.service.offline.conversion import NoCounterpart
 from wolfstream.service.recovery.model_files import ModelFileError, load_model
 from wolfstream.service.samples.validation import Samples
 from wolfstream.service.spec.model import read_spec

@@ -7,7 +7,7 @@ from hypothesis import strategies as st
 from sklearn.utils.multiclass import _ovr_decision_function
 
 from tests.solver.differences import central
-from wolfstream.solver.simplex.pairs import (
+from wolfstream.solver.frank_wolfe.pairs import (
     SLOPE,
     classes_of,
     coupled_scores,

@@ -13,7 +13,9 @@ from wolfstream.service.web.formats.inference import JSON_LENGTH_HEADER
 from wolfstream.service.web.formats.paths import speaks_inference
 from wolfstream.service.web.formats.wire import JSON, MEDIA_TYPES, OCTETS
 
-EXAMPLES: dict[str, Any] = json.loads(files(__package__).joinpath("examples.json").read_bytes())
+EXAMPLES: dict[str, Any] = json.loads(
+    files(__package__).joinpath("openapi_examples.json").read_bytes()
+)
 EXAMPLES["Jobs"] = {"jobs": [EXAMPLES["Job"]]}
 EXAMPLES["History"]["snapshots"] = [EXAMPLES["Snapshot"]]
 

@@ -17,15 +17,11 @@ from wolfstream.service.heads.fit import Progress, Window
 from wolfstream.service.heads.kind import Pairs, Passes
 from wolfstream.service.heads.kinds import KINDS, build, fit_window
 from wolfstream.service.heads.set_view import certificate
+from wolfstream.service.model.columns import plain_notices
 from wolfstream.service.model.learner import Learner
 from wolfstream.service.model.live import Model
 from wolfstream.service.model.saved_rows import preparing
-from wolfstream.service.samples.validation import Samples
-from wolfstream.service.spec.heads import ALGORITHMS
-from wolfstream.service.spec.model import ModelSpec
-from wolfstream.service.spec.prepare import PrepareSpec
-from wolfstream.service.storage.snapshot_format import State
-from wolfstream.service.training.plan import (
+from wolfstream.service.offline.training_plan import (
     CHECKS,
     CannotTrain,
     Data,
@@ -36,9 +32,15 @@ from wolfstream.service.training.plan import (
     spec_for,
     weights_for,
 )
+from wolfstream.service.samples.validation import Samples
+from wolfstream.service.spec.heads import ALGORITHMS
+from wolfstream.service.spec.model import ModelSpec
+from wolfstream.service.spec.prepare import PrepareSpec
+from wolfstream.service.storage.snapshot_format import State
 from wolfstream.solver.arrays import Float64Array
 from wolfstream.solver.frank_wolfe.driver import Progress as BatchProgress
 from wolfstream.solver.frank_wolfe.one_versus_one import PairSolution, solve_pairs, support_of
+from wolfstream.solver.prepare.column_facts import MOST_NOTICES, Notice
 from wolfstream.solver.prepare.named_rows import Rows, rows_between, table_of
 from wolfstream.solver.prepare.row_form import RowForm
 from wolfstream.solver.prepare.schema import SETTLING, Misfit
@@ -153,8 +155,10 @@ def _dense(samples: Samples) -> tuple[Float64Array, Float64Array]:
     return X, y
 
 
-def train(data: Data, plan: Plan, observe: Observe) -> tuple[State, dict[str, Any]]:
-    """Train a model; return its state, and a report as plain data.
+def train(data: Data, plan: Plan, observe: Observe) -> tuple[State, dict[str, Any], list[str]]:
+    """Train a model; return its state, a report as plain data, and warnings as sentences.
+
+    The warnings are those of a server's learning responses.
 
     Args:
         data: the samples.
@@ -175,8 +179,10 @@ def train(data: Data, plan: Plan, observe: Observe) -> tuple[State, dict[str, An
         check_rows(X, spec.kernel)
     learner = Learner(Model(0, "", spec))
     learner.rows.form = form
+    notices = list[Notice]()
     if not isinstance(rows, SparseRows):
         learner.rows.note(rows)
+        notices = learner.rows.notices
     if way == "stream":
         assert kind.passes is not None
         prepared = learner.rows.prepared(X, words)
@@ -211,7 +217,9 @@ def train(data: Data, plan: Plan, observe: Observe) -> tuple[State, dict[str, An
         **{name: stats[name] for name in kind.reported},
         **report,
     }
-    return State(plain, arrays), plain["trained"]
+    warnings = [*learner.model.warnings(), *plain_notices(notices)][:MOST_NOTICES]
+    messages = [str(warning["message"]) for warning in warnings]
+    return State(plain, arrays), plain["trained"], messages
 
 
 def _rows(data: Data) -> Rows | SparseRows:

@@ -2,7 +2,12 @@
 
 from typing import Any
 
-from wolfstream.service.conversion.conversions import (
+from wolfstream.service.heads.asset import AssetLearner
+from wolfstream.service.heads.classification import ClassificationHead
+from wolfstream.service.heads.regression import RegressionHead
+from wolfstream.service.model.learner import Learner
+from wolfstream.service.model.live import Model
+from wolfstream.service.offline.conversion import (
     NoCounterpart,
     check_width_settled,
     classes_of,
@@ -15,11 +20,6 @@ from wolfstream.service.conversion.conversions import (
     plain_weights,
     weights_of,
 )
-from wolfstream.service.heads.asset import AssetLearner
-from wolfstream.service.heads.classification import ClassificationHead
-from wolfstream.service.heads.regression import RegressionHead
-from wolfstream.service.model.learner import Learner
-from wolfstream.service.model.live import Model
 from wolfstream.service.spec.asset import AssetSpec
 from wolfstream.service.spec.heads import HEADS
 from wolfstream.service.spec.model import ModelSpec, read_spec

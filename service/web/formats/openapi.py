@@ -33,10 +33,7 @@ from wolfstream.service.errors import (
 )
 from wolfstream.service.spec.heads import HeadName
 from wolfstream.service.web.formats.inference import JSON_LENGTH_HEADER, VERSION
-from wolfstream.service.web.formats.paths import speaks_inference
-from wolfstream.service.web.formats.problems import status_of
-from wolfstream.service.web.formats.wire import JSON, PROBLEM_MEDIA_TYPE
-from wolfstream.service.web.openapi.bodies import (
+from wolfstream.service.web.formats.openapi_bodies import (
     EXAMPLES,
     PACKED,
     is_required,
@@ -45,6 +42,9 @@ from wolfstream.service.web.openapi.bodies import (
     response_content,
     type_of,
 )
+from wolfstream.service.web.formats.paths import speaks_inference
+from wolfstream.service.web.formats.problems import status_of
+from wolfstream.service.web.formats.wire import JSON, PROBLEM_MEDIA_TYPE
 
 _Text = Annotated[str, Field(min_length=1)]
 _NUMBERED = "its name, or its number from 1"

@@ -10,7 +10,7 @@ Each step length is that of an exact line search, and g and q are updated along 
 
 from wolfstream.solver.arrays import Float64Array
 from wolfstream.solver.compiled import inner
-from wolfstream.solver.simplex.problem import CURVATURE_ROUNDING, Problem, tie_width
+from wolfstream.solver.frank_wolfe.problem import CURVATURE_ROUNDING, Problem, tie_width
 
 # The kinds of steps, and the names that traces and responses give them.
 NONE, INITIAL, TOWARD, AWAY, DROP, SWAP, PARTAN = 0, 1, 2, 3, 4, 5, 6

@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 
 from wolfstream.solver.compiled import compiled
-from wolfstream.solver.held import Holder, held, hold, key_of, room
+from wolfstream.solver.packed_arrays import PackedTuple, empty_words, pack, type_key, unpack
 
 
 class Inner(NamedTuple):
@@ -34,12 +34,12 @@ KIND = numba.typeof(outer(0, flag=True))
 
 @compiled
 def put(words, value):
-    hold(words, value)
+    pack(words, value)
 
 
 @compiled
 def total(words):
-    one = held(words, KIND)
+    one = unpack(words, KIND)
     found = float(one.count)
     for part in (one.first, one.second):
         if part.flag:
@@ -53,15 +53,15 @@ def total(words):
 
 def test_are_read_as_they_were_held():
     for seed, flag in ((1, True), (2, False)):
-        one, words = outer(seed, flag), room()
+        one, words = outer(seed, flag), empty_words()
         put(words, one)
         sums = sum(part.factor * part.a.sum() for part in (one.first, one.second) if part.flag)
-        assert words[0] == key_of(KIND)
+        assert words[0] == type_key(KIND)
         np.testing.assert_allclose(total(words), 7.0 + sums + one.matrix.sum(), rtol=1e-6)
 
 
 def test_show_what_has_changed_in_their_arrays():
-    one, words = outer(3, flag=True), room()
+    one, words = outer(3, flag=True), empty_words()
     put(words, one)
     before = total(words)
     one.first.a[0] += 2.0
@@ -69,25 +69,25 @@ def test_show_what_has_changed_in_their_arrays():
 
 
 def test_another_type_has_another_key():
-    words = room()
+    words = empty_words()
     put(words, outer(0, flag=True)._replace(matrix=np.zeros((2, 3))))
-    assert words[0] != key_of(KIND)
+    assert words[0] != type_key(KIND)
 
 
-def test_a_holder_reads_the_present_arrays():
-    holder = Holder(KIND, put)
+def test_a_packed_tuple_reads_the_present_arrays():
+    packed = PackedTuple(KIND, put)
     one, other = outer(1, flag=True), outer(2, flag=True)
-    assert total(holder.words((one,), lambda: one)) == pytest.approx(expected(one))
+    assert total(packed.words((one,), lambda: one)) == pytest.approx(expected(one))
     one.matrix[:] = 3.0  # in place
-    words = holder.words((one,), lambda: pytest.fail("it is still the same"))
+    words = packed.words((one,), lambda: pytest.fail("it is still the same"))
     assert total(words) == pytest.approx(expected(one))
-    assert total(holder.words((other,), lambda: other)) == pytest.approx(expected(other))
+    assert total(packed.words((other,), lambda: other)) == pytest.approx(expected(other))
 
 
-def test_a_holder_takes_no_other_type():
+def test_a_packed_tuple_takes_no_other_type():
     wrong = outer(1, flag=True)._replace(matrix=np.zeros((3, 2), np.float32).T)
     with pytest.raises(TypeError, match="in the place of"):
-        Holder(KIND, put).words((wrong,), lambda: wrong)
+        PackedTuple(KIND, put).words((wrong,), lambda: wrong)
 
 
 def expected(one):

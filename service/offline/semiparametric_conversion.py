@@ -9,7 +9,11 @@ from typing import Any
 
 import numpy as np
 
-from wolfstream.service.conversion.conversions import (
+from wolfstream.service.heads.decomposition import fit_of
+from wolfstream.service.heads.semiparametric import LARGEST_WINDOW_NUMBERS, SemiparametricHead
+from wolfstream.service.model.learner import Learner
+from wolfstream.service.model.live import Model
+from wolfstream.service.offline.conversion import (
     NoCounterpart,
     copy_row_form,
     kernel_parameters,
@@ -17,10 +21,6 @@ from wolfstream.service.conversion.conversions import (
     name_columns,
     plain_kernel,
 )
-from wolfstream.service.heads.decomposition import fit_of
-from wolfstream.service.heads.semiparametric import LARGEST_WINDOW_NUMBERS, SemiparametricHead
-from wolfstream.service.model.learner import Learner
-from wolfstream.service.model.live import Model
 from wolfstream.service.samples.numbers import LARGEST_TARGET
 from wolfstream.service.spec.heads import HEADS
 from wolfstream.service.spec.model import ModelSpec, read_spec

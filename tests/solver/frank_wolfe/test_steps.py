@@ -6,8 +6,8 @@ from hypothesis import assume, given
 from hypothesis import strategies as st
 
 from wolfstream.solver.compiled import compiled
-from wolfstream.solver.simplex import steps
-from wolfstream.solver.simplex.problem import (
+from wolfstream.solver.frank_wolfe import steps
+from wolfstream.solver.frank_wolfe.problem import (
     best_vertex,
     empty_problem,
     with_capacity,

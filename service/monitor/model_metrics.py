@@ -18,7 +18,7 @@ from prometheus_client.registry import Collector
 from wolfstream.service.engine.facade import Engine
 from wolfstream.service.heads.protocol import HeadView
 from wolfstream.service.model.live import Model
-from wolfstream.service.web.metrics.families import counters, gauge, gauges
+from wolfstream.service.monitor.metric_families import counters, gauge, gauges
 
 logger = logging.getLogger(__name__)
 

@@ -1,7 +1,0 @@
-"""Training from files, without a server: the plan, the ways of training, and evaluation.
-
-It may import `service.storage`, `service.model`, `service.heads`, `service.files`,
-`service.samples`, `service.spec`, `solver.calibration`, `solver.frank_wolfe`, `solver.kernels`,
-`solver.prepare`, `solver.rows`.
-It is imported by `service.cli`.
-"""
