@@ -6,6 +6,7 @@ import signal
 import sqlite3
 import threading
 import time
+from collections.abc import Iterable
 from contextlib import closing
 from pathlib import Path
 from typing import Any
@@ -50,10 +51,11 @@ def learn(
     seed: int = 0,
     make: Any = three_classes,
     spec: Any = SPEC,
+    sizes: Iterable[int] = (1, 7, 64, 30),
 ) -> int:
-    """Post a stream in uneven pieces to both heads; the last acknowledged sequence."""
+    """Post a stream in pieces of some sizes to both heads; the last acknowledged sequence."""
     samples = make(n, seed)
-    sizes = itertools.cycle([1, 7, 64, 30])
+    sizes = itertools.cycle(sizes)
     start = sequence = 0
     with httpx.Client(base_url=server.url, timeout=30) as client:
         client.put(f"/v1/models/{name}", json=spec)
@@ -136,7 +138,9 @@ def test_a_restarted_model_goes_on_as_one_that_was_only_saved(tmp_path: Path) ->
     for name, restarts in (("with", True), ("without", False)):
         server = ServerProcess(tmp_path / name, snapshot_samples=10**9).start()
         for seed in range(3):
-            learn(server, "m", 150, seed)
+            # The division of larger pieces into blocks depends on how fast the server is, and the
+            # rounding of kernel values on that: in two models, not in one that replays its blocks.
+            learn(server, "m", 80, seed, sizes=[1])
             if restarts:
                 server.terminate()
                 server.start()
