@@ -398,7 +398,8 @@ def _judge_texts(texts: Sequence[str], numbers: Sequence[float]) -> ColumnReadin
     if count >= _LEAST_IDENTIFIERS and different == count and _are_unique_codes(texts):
         return ColumnReading("identifier", f"all of the first {count} values are different codes")
     long = max(map(len, texts)) > _LONGEST_CATEGORY
-    if placed := _placed(texts):
+    placed = _placed(texts)
+    if placed and _mean_words_but_numbers(texts) < _WORDS:
         why = f"{_share(different, count)}; each of the {len(placed)} numbers in them is learned"
         return ColumnReading("category", why, units=placed)
     if units := _measured_in_several(texts):
@@ -407,7 +408,11 @@ def _judge_texts(texts: Sequence[str], numbers: Sequence[float]) -> ColumnReadin
     if long or (mean_words >= _WORDS and different >= _DIFFERENT * count):
         why = f"{mean_words:.0f} words in a value, {_share(different, count)}"
         return ColumnReading(
-            "text", why, wordy=True, words=_frequent_words(texts), units=_frequent_units(texts)
+            "text",
+            why,
+            wordy=True,
+            words=_frequent_words(texts),
+            units=_frequent_units(texts) or placed,
         )
     if count >= _LEAST_IDENTIFIERS and different == count and not spaced:
         return ColumnReading(
@@ -418,6 +423,10 @@ def _judge_texts(texts: Sequence[str], numbers: Sequence[float]) -> ColumnReadin
     return ColumnReading(
         "category", _share(different, count), wordy=wordy, words=items, units=units
     )
+
+
+def _mean_words_but_numbers(texts: Sequence[str]) -> float:
+    return sum(not word.isdecimal() for text in texts for word in words_of(text)) / len(texts)
 
 
 def _placed(texts: Sequence[str]) -> tuple[str, ...]:

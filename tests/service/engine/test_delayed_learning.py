@@ -81,8 +81,9 @@ def taught(bench: Bench, task: str, n: int = 40, name: str = "m", **spec: Any) -
 
 
 def bits_of(bench: Bench, model: Model) -> Any:
-    """All of the model's state."""
+    """All of the model's state but its memory, which is added up once in some hundred samples."""
     plain, arrays = bench.writer.models.learner(model).state()
+    del plain["memory_bytes"]
     return plain, {name: (array.dtype.str, array.tobytes()) for name, array in arrays.items()}
 
 

@@ -129,8 +129,8 @@ MUTANTS = {
     "deletion of a namesake": Mutant(
         "namesakes", "1", "is in the catalogue no more", _delete_by_name
     ),
-    "parts deleted in doubt": Mutant("snapshots", "0", "is not whole", _delete_parts_in_doubt),
-    "late save": Mutant("late_snapshots", "7", "is of an earlier save", _save_over_anything),
+    "parts deleted in doubt": Mutant("snapshots", "1", "is not whole", _delete_parts_in_doubt),
+    "late save": Mutant("late_snapshots", "65", "is of an earlier save", _save_over_anything),
     "rollback that a purge ended": Mutant(
         "standbys", "62", "was never in the log", _forget_purged_rollbacks
     ),
