@@ -19,7 +19,14 @@ SERVICE = Path(__file__).parents[3] / "service"
 # rest), and the types of responses, which have fields of theirs; and which estimator has which
 # head.
 # A chain is of the two heads that a default model predicts with.
-MAY_NAME_HEADS = {"spec", "heads", "client", "calls", "conversion", "model/chains.py"}
+CONVERSIONS = {
+    "offline/conversion.py",
+    "offline/estimator_files.py",
+    "offline/semiparametric_conversion.py",
+    "offline/stream_conversion.py",
+    "offline/working_set_conversion.py",
+}
+MAY_NAME_HEADS = {"spec", "heads", "client", "calls", "model/chains.py", *CONVERSIONS}
 # "asset" is also the name of a learning call, and of a solver.
 CALLS = {"asset"}
 
