@@ -84,8 +84,9 @@ class Hits:
             p[:] = probability[np.arange(len(codes)), codes]
         columns, first = self._recent.room(len(codes))
         columns[4, first : first + len(codes)] = np.nan
-        held, known = len(self._recent), ~np.isnan(p)
-        judged = judge(codes, predicted, p, known, self._counts, columns, first, held, LENGTH)
+        n_recent, is_number = len(self._recent), ~np.isnan(p)
+        places = columns, first, n_recent, LENGTH
+        judged = judge(codes, predicted, p, is_number, self._counts, *places)
         self._recent.count(judged)
         labels, guesses = columns[:2, first : first + judged]
         self.changes.add((labels != guesses).astype(np.float64).tolist())

@@ -249,14 +249,14 @@ class SqliteFile:
         """
         for path in (self.path, write_ahead_path(self.path)):
             try:
-                found = path.stat()
+                status = path.stat()
             except FileNotFoundError:
                 if path not in self._opened:  # SQLite makes it for the first commit
                     continue
                 raise StorageFailed(_gone(path)) from None
             except OSError as error:
                 raise StorageFailed(f"the journal could not be written: {error}") from None
-            identity = found.st_dev, found.st_ino
+            identity = status.st_dev, status.st_ino
             if self._opened.setdefault(path, identity) != identity:
                 raise StorageFailed(_gone(path))
 

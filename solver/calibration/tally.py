@@ -74,11 +74,11 @@ def judge(
     codes: NDArray[np.int64],
     predicted: NDArray[np.int64],
     probability: Float64Array,
-    known: NDArray[np.bool_],
+    is_number: NDArray[np.bool_],
     counts: Counts,
     columns: Float64Array,
     first: int,
-    held: int,
+    n_recent: int,
     most: int,
 ) -> int:
     """Count predictions, one by one as their labels come; return how many were judged.
@@ -86,11 +86,11 @@ def judge(
     codes: (n,) the labels' codes.
     predicted: (n,) the predicted codes; -1 for no prediction, which is not judged.
     probability: (n,) of the labels.
-    known: (n,) whether the probability is a number, which compiled code cannot ask.
+    is_number: (n,) whether the probability is a number, which compiled code cannot ask.
     counts: changed.
     columns: (COLUMNS, room) of judged predictions, written; NaN where log losses are to come.
     first: the column of `columns` to begin with.
-    held: how many columns before that `counts.recent` counts.
+    n_recent: how many columns before that `counts.recent` counts.
     most: how many it may count.
     """
     at, met, said = first, counts.met, counts.said
@@ -105,16 +105,16 @@ def judge(
             continue
         columns[0, at], columns[1, at] = code, guess
         columns[2, at], columns[3, at] = last, majority
-        if known[i]:
+        if is_number[i]:
             columns[4, at] = -log(larger(probability[i], _LEAST_PROBABILITY))
             counts.log_loss[0] += columns[4, at]
             counts.log_loss[1] += 1.0
         add_column(counts.overall, columns, at, 1)
         add_column(counts.recent, columns, at, 1)
-        if held == most:
+        if n_recent == most:
             add_column(counts.recent, columns, at - most, -1)
         else:
-            held += 1
+            n_recent += 1
         at += 1
     return at - first
 

@@ -434,15 +434,15 @@ def _placed(texts: Sequence[str]) -> tuple[str, ...]:
 
     Places that have one number are left out.
     """
-    found = [numbers for text in texts if (numbers := placed_numbers(text))]
-    if len(texts) < _FIRST_TEXTS or len(found) < NEARLY_ALL * len(texts):
+    placed = [numbers for text in texts if (numbers := placed_numbers(text))]
+    if len(texts) < _FIRST_TEXTS or len(placed) < NEARLY_ALL * len(texts):
         return ()
-    ((n_places, as_many),) = Counter(map(len, found)).most_common(1)
+    ((n_places, as_many),) = Counter(map(len, placed)).most_common(1)
     ((_, alike),) = Counter(map(without_digits, texts)).most_common(1)
     if min(as_many, alike) < NEARLY_ALL * len(texts):
         return ()
     different = {
-        place: len({numbers.get(place) for numbers in found})
+        place: len({numbers.get(place) for numbers in placed})
         for place in (f"#{k}" for k in range(1, n_places + 1))
     }
     places = tuple(place for place in different if different[place] > 1)

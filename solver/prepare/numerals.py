@@ -211,10 +211,10 @@ def placed_numbers(text: str) -> dict[str, float]:
 
     "118/83" has 118 and 83, "2024-W05" has 2024 and 5.
     """
-    found = _PLACED.findall(text) if len(text) <= LONGEST else []
-    if not 2 <= len(found) <= MOST_PLACED:
+    numbers = _PLACED.findall(text) if len(text) <= LONGEST else []
+    if not 2 <= len(numbers) <= MOST_PLACED:
         return {}
-    return {f"#{place}": float(digits) for place, digits in enumerate(found, 1)}
+    return {f"#{place}": float(digits) for place, digits in enumerate(numbers, 1)}
 
 
 def without_digits(text: str) -> str:

@@ -18,8 +18,8 @@ def computed() -> dict[str, set[str]]:
     """The names in the states of each of `forging.streams`, and of a model that others follow."""
     from tests.service.forging import state_of, streams
 
-    found = {name: names_of(*state_of(name)) for name in streams()}
-    return found | {
+    names = {name: names_of(*state_of(name)) for name in streams()}
+    return names | {
         "followed, following and rolled back": names_of(*_of_a_model_among_others()),
         "a learner of others": names_of(*_of_a_learner_of_others()),
     }
@@ -74,11 +74,11 @@ def _of_a_learner_of_others() -> tuple[dict[str, Any], dict[str, Any]]:
 
 def record() -> dict[str, set[str]]:
     """The names that were recorded, by stream."""
-    found = defaultdict[str, set[str]](set)
+    recorded = defaultdict[str, set[str]](set)
     for group in json.loads(RECORD.read_text()):
         for stream in group["streams"]:
-            found[stream] |= {*group["names"]}
-    return dict(found)
+            recorded[stream] |= {*group["names"]}
+    return dict(recorded)
 
 
 def main() -> None:
