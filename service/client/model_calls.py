@@ -21,7 +21,7 @@ class ModelCalls(Sender):
     def models(self) -> Steps[list[dict[str, Any]]]:
         """List all models: name, sequence, number of features. Raises ClientError, as all calls do.
 
-        print([model["name"] for model in client.models()])
+            print([model["name"] for model in client.models()])
         """
         response = yield from self._read("list_models")
         return list(response.get("models", []))
@@ -212,8 +212,11 @@ def _save_or_load(content: bytes, name: str, path: str | os.PathLike[str] | None
     """
     if path is not None:
         partial = Path(f"{os.fspath(path)}.partial")
-        partial.write_bytes(content)
-        partial.replace(path)
+        try:
+            partial.write_bytes(content)
+            partial.replace(path)
+        finally:
+            partial.unlink(missing_ok=True)
         return None
     from wolfstream.service.offline.estimator_files import decode
 

@@ -205,6 +205,18 @@ def test_what_is_refused(copied: Path, tmp_path: Path) -> None:
     assert (neither.exit_code, (tmp_path / "x").exists()) == (2, False)
 
 
+def test_restore_refuses_times_outside_the_calendar(
+    copied: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    with monkeypatch.context() as patch:
+        patch.setenv("TZ", "JST-9")
+        time.tzset()
+        early = run("restore", "--data", tmp_path / "x", copied, "--to", "0001-01-01")
+    time.tzset()
+    assert "'0001-01-01' is neither" in early.stderr
+    assert (early.exit_code, (tmp_path / "x").exists()) == (2, False)
+
+
 def test_snapshots_that_go_while_they_are_copied(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
