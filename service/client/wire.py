@@ -56,9 +56,9 @@ def request_of(
     job: str = "",
 ) -> Request:
     """Return the request of a call. model, job: see `call_path`."""
-    method, again = BY_NAME[call].method, BY_NAME[call].again != "never"
+    method, repeatable = BY_NAME[call].method, BY_NAME[call].repeat != "never"
     path = call_path(call, model, job)
-    return Request(method, path, body, query or {}, headers or {}, again)
+    return Request(method, path, body, query or {}, headers or {}, repeatable)
 
 
 def learning_call(head: str) -> str:

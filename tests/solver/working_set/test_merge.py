@@ -63,7 +63,9 @@ def test_the_gap_over_the_union_is_small_and_true(n_classes):
     merged = united(sets, places, n_classes)
     assert relative_gap(merged) <= GAP
     np.testing.assert_allclose(true_gaps(merged), 0.0, atol=GAP + 1e-4)
-    held = {row.tobytes() for row in np.asarray(merged.store.rows.exact)[merged.store.held_slots()]}
+    held = {
+        row.tobytes() for row in np.asarray(merged.store.rows.exact)[merged.store.occupied_slots()]
+    }
     for one in sets:
         for row in np.asarray(support_of(one).X):
             assert row.tobytes() in held
@@ -137,7 +139,7 @@ def test_members_stand_where_they_stood_in_time():
     assert merged.widths.horizon == 400.0
     numbers = merged.kept_numbers()
     store = merged.learner.store
-    rows = np.asarray(store.rows.exact)[store.held_slots()]
+    rows = np.asarray(store.rows.exact)[store.occupied_slots()]
     times = merged.widths.times(rows)
     np.testing.assert_allclose(rows[:, :-1], X[times])
     assert np.isin(times, numbers).all()
