@@ -134,9 +134,7 @@ TENANTS: dict[str, Tenant] = {
 
 
 @pytest.mark.parametrize("name", TENANTS)
-def test_single_rows_beside_a_busy_tenant(
-    server: CommandProcess, report: Report, name: str
-) -> None:
+def test_single_rows_beside_a_tenant(server: CommandProcess, report: Report, name: str) -> None:
     failures, ends = list[Exception](), time.monotonic() + 900.0
     with (
         httpx.Client(base_url=server.url, timeout=300) as theirs,
