@@ -220,7 +220,7 @@ def test_a_name_with_one_address_inside_is_not_posted_to(monkeypatch: pytest.Mon
 
 @pytest.mark.parametrize("host", ["a..b", "a" * 64], ids=["empty label", "long label"])
 def test_impossible_names_are_not_posted_to(host: str):
-    with pytest.raises(NotDelivered, match="label .*too long"):
+    with pytest.raises(NotDelivered, match=r"label .*too long"):
         asyncio.run(Webhook(f"http://{host}/alerts", SECRET, private=True).post(ALERT))
 
 
