@@ -205,6 +205,22 @@ def test_wrong_directories_and_points_are_refused(copied: Path, tmp_path: Path) 
     assert (neither.exit_code, (tmp_path / "x").exists()) == (2, False)
 
 
+def test_restore_into_the_current_directory(
+    copied: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (tmp_path / "here").mkdir()
+    monkeypatch.chdir(tmp_path / "here")
+    done(run("restore", "--data", ".", copied))
+    assert brought_back(tmp_path / "here")[0] == 60
+
+
+def test_restore_of_an_empty_backup_has_no_model(tmp_path: Path) -> None:
+    Bench(tmp_path / "data").close()
+    done(run("backup", "--data", tmp_path / "data", tmp_path / "copy"))
+    refused = run("restore", "--data", tmp_path / "x", tmp_path / "copy", "--to", "m@1")
+    assert error_of(refused).endswith("no model 'm'; it has none")
+
+
 def test_restore_refuses_times_outside_the_calendar(
     copied: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -124,6 +124,15 @@ def test_watch(server: ServerProcess, learned: str):
     assert "samples waiting 0, rows waiting for labels 0" in lines[0]
 
 
+@pytest.mark.parametrize(
+    "command", [["rollback", "m", 2**63, "--yes"], ["watch", "m", "--count", 2**63]]
+)
+def test_numbers_beyond_64_bits_are_refused(command: list[object]) -> None:
+    refused = run("http://127.0.0.1:1", *command)
+    assert refused.exit_code == 2
+    assert "is too large" in refused.output
+
+
 @pytest.mark.parametrize("command", ["show", "history", "watch"])
 def test_unknown_model_fails(server: ServerProcess, command: str):
     result = run(server, command, "nobody")
