@@ -140,7 +140,7 @@ class TestFullDisk:
     [("fsync,fdatasync", "EIO"), ("fsync,fdatasync", "ENOSPC"), ("pwrite64", "EIO")],
     ids=["fsync", "fsync without room", "write"],
 )
-def test_calls_that_fail(
+def test_failed_system_calls_lose_nothing(
     server: CommandProcess, poster: Poster, calls: str, error: str, report: Report
 ) -> None:
     for _ in range(20):
@@ -168,7 +168,7 @@ def test_calls_that_fail(
     )
 
 
-def test_snapshots_whose_fsync_fails(server: CommandProcess, poster: Poster) -> None:
+def test_failed_snapshot_fsync_loses_nothing(server: CommandProcess, poster: Poster) -> None:
     assert server.terminate() == 0
     server.settings["snapshot_samples"] = 40
     server.start()
