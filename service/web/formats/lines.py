@@ -63,6 +63,8 @@ def decode_ndjson(body: bytes, labelled: bool, bounds: Bounds, roles: Roles = NO
     if not items:
         return _no_rows(labelled)
     first = items[0]
+    if len(items) == 1 and isinstance(fields := with_roles(first, roles, labelled), Fields):
+        return fields
     if isinstance(first, dict) and not isinstance(first.get("x"), list | dict):
         return read_flat_rows(items, roles, labelled, line_of_row=line_of_row)
     fields = Fields(_fields_of_samples(items, line_of_row, labelled), Origin(line_of_row))
