@@ -97,4 +97,3 @@ def _message(body: dict[str, Any], read: Collection[str], rows: str) -> str:
 def _escaped(name: str) -> str:
     """Return a name as a token of a JSON pointer."""
     return name.replace("~", "~0").replace("/", "~1")
-
