@@ -50,7 +50,7 @@ def enclosed_rows(body: Any, roles: Roles, kept: Collection[str] = ()) -> Enclos
     if len(lists) == 1:
         (name,) = lists
         return EnclosedRows(f"/{_escaped(name)}", body[name], _message(body, {name, *kept}, name))
-    names, rows = body.get(_COLUMNS), body.get(_ROWS)
+    names, rows = body.get(_COLUMNS) or [], body.get(_ROWS) or []
     if not lists and _is_split(names, rows):
         named = [dict(zip(names, row, strict=True)) for row in rows]
         return EnclosedRows(f"/{_ROWS}", named, _message(body, {_COLUMNS, _ROWS, *kept}, _ROWS))

@@ -80,7 +80,7 @@ def find_layout(source: TextSource, roles: Roles, longest_row: int | None) -> La
     if _columns_of_all(rows) > 1 and not _may_be_title(rows[0]):
         # "#" is a name, "#sold" is another, and "# sold" is what numpy writes.
         return Layout(delimiter, marked=rows[0][0].startswith("# "))
-    layouts = []
+    layouts = list[tuple[int, Layout]]()
     for each in (*_DELIMITERS, SPACES):
         if each == SPACES and layouts:
             break
@@ -90,18 +90,11 @@ def find_layout(source: TextSource, roles: Roles, longest_row: int | None) -> La
     return max(layouts, key=itemgetter(0))[1] if layouts else Layout(delimiter)
 
 
-def records(lines: Iterator[str], delimiter: str, *, strict: bool) -> "csv.Reader":
-    """Return a reader of the records in lines.
-
-    Args:
-        lines: the text.
-        delimiter: see `Layout`.
-        strict: whether to raise csv.Error for text that is not CSV.
-    """
+def lines_to_divide(lines: Iterator[str], delimiter: str) -> Iterator[str]:
+    """Return lines as `csv.reader` divides them; for `SPACES`, it has to skip leading ones."""
     if delimiter != SPACES:
-        return csv.reader(lines, delimiter=delimiter, strict=strict)
-    spaced = (line.replace("\t", " ").strip() + "\n" for line in lines)
-    return csv.reader(spaced, delimiter=" ", skipinitialspace=True, strict=strict)
+        return lines
+    return (line.replace("\t", " ").strip() + "\n" for line in lines)
 
 
 def without_mark(names: Sequence[str]) -> list[str]:
@@ -158,7 +151,9 @@ def _rows(source: TextSource, longest_row: int | None, delimiter: str) -> list[l
     with source.open(encoding="utf-8-sig", newline="") as file:
         lines = RowLines(file, longest_row)
         try:
-            for row in records(lines, delimiter, strict=False):
+            divided = lines_to_divide(lines, delimiter)
+            skips = delimiter == SPACES
+            for row in csv.reader(divided, delimiter=delimiter, skipinitialspace=skips):
                 lines.end_row()
                 rows += [row] if row else []
                 if len(rows) > ROWS_READ:

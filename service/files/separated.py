@@ -8,7 +8,13 @@ from typing import Any, NoReturn
 
 import numpy as np
 
-from wolfstream.service.files.layout import ROWS_READ, find_layout, records, without_mark
+from wolfstream.service.files.layout import (
+    ROWS_READ,
+    SPACES,
+    find_layout,
+    lines_to_divide,
+    without_mark,
+)
 from wolfstream.service.files.left_out import LeftOut, left_out_parts
 from wolfstream.service.files.roles import (
     LABEL_COLUMNS,
@@ -282,7 +288,12 @@ class CsvText:
         above, marked, ended = self._layout.above, self._layout.marked, 0
         with self._source.open(encoding="utf-8-sig", newline="") as file:
             lines = RowLines(file, self._longest_row, self._watch)
-            reader = records(lines, self.delimiter, strict=True)
+            reader = csv.reader(
+                lines_to_divide(lines, self.delimiter),
+                delimiter=self.delimiter,
+                skipinitialspace=self.delimiter == SPACES,
+                strict=True,
+            )
             try:
                 for row in reader:
                     lines.end_row()

@@ -4,6 +4,8 @@ from collections.abc import Sequence
 from datetime import UTC, datetime, timedelta
 from typing import Any
 
+import numpy as np
+
 from wolfstream.solver.prepare.cells import Cells
 from wolfstream.solver.prepare.column_facts import (
     MOST_NOTICES,
@@ -111,8 +113,8 @@ def _notices_of_absent(view: RowsView, table: TableRows, each: bool) -> list[Not
     places, cells = table.places[: len(table.schema.columns)], table.cells
     lacking = [k for k, j in enumerate(places) if j is None]
     if each and not cells.whole:
-        has = cells.given.all(axis=0).tolist()
-        lacking += [k for k, j in enumerate(places) if j is not None and not has[j]]
+        incomplete = frozenset(np.flatnonzero(~cells.given.all(axis=0)).tolist())
+        lacking += [k for k, j in enumerate(places) if j in incomplete]
     return _absent(view, lacking) if lacking else []
 
 

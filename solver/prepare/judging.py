@@ -619,4 +619,5 @@ def reading_from_plain(plain: Sequence[Any]) -> ColumnReading:
         raise ValueError("the saved columns have units that no rows make")
     if type(ordered) is not bool:
         raise ValueError("the saved columns have dates that no rows make")
-    return ColumnReading(kind, why, unit, *flags, tuple(words), tuple(units), ordered)
+    fields = (kind, why, unit, *flags, tuple(words), tuple(units), ordered)
+    return ColumnReading._make(fields)
