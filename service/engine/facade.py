@@ -168,6 +168,11 @@ class Engine(Acceptance):
         return self._phase.text
 
     @property
+    def obstacle(self) -> str:
+        """Why the server will probably refuse to learn, although it is ready; "" if it will not."""
+        return self._writer.obstacle
+
+    @property
     def metrics(self) -> Metrics:
         """Counts and durations."""
         return self._writer.metrics
