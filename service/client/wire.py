@@ -184,7 +184,10 @@ def tls_context(url: str, verify: Verify) -> ssl.SSLContext | bool:
 
 
 def check_url(url: str) -> str:
-    """Return the URL without a final slash; raise ClientError if it cannot be a server's."""
+    """Return the URL with its scheme in lower case, without a final slash.
+
+    Raises ClientError if it cannot be a server's.
+    """
     try:
         parts = httpx.URL(url)
     except httpx.InvalidURL:
@@ -193,7 +196,7 @@ def check_url(url: str) -> str:
     is_host = all(0 < len(label) <= _MAX_LABEL for label in labels)  # or resolving it would fail
     if parts.scheme not in ("http", "https") or not is_host:
         raise ClientError(f"{url!r} is not the URL of a server, such as http://127.0.0.1:8000")
-    return url.rstrip("/")
+    return f"{parts.scheme}{url.rstrip('/')[len(parts.scheme) :]}"
 
 
 def authorization(key: str | None) -> dict[str, str]:

@@ -138,6 +138,9 @@ class TestAnswers:
     def test_possible_hosts_are_taken(self, host: str):
         assert check_url(f"http://{host}:8000/") == f"http://{host}:8000"
 
+    def test_scheme_may_be_in_capitals(self):
+        assert check_url("HTTPS://a.de/") == "https://a.de"
+
     def test_tls_is_for_https(self):
         assert tls_context("http://example.com", verify=True) is False
         context = tls_context("https://example.com", verify=False)
