@@ -300,7 +300,16 @@ CALLS: tuple[Call, ...] = (
         UnknownJob,
     ),
     _get("livez", "/livez", "health", "Status", "The process responds.", ServerFailed, scope=None),
-    _get("readyz", "/readyz", "health", "Status", "The server is ready.", NotReady, scope=None),
+    _get(
+        "readyz",
+        "/readyz",
+        "health",
+        "Status",
+        "The server is ready.",
+        NotReady,
+        scope=None,
+        query=("learning",),
+    ),
     _get("metrics", "/metrics", "health", "Metrics", "The metrics."),
     _get("list_models", "/v1/models", "models", "Models", "The models, by name."),
     _get(

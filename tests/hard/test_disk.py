@@ -76,8 +76,13 @@ class TestFullDisk:
                 poster.post(WIDE)
             answer = httpx.post(f"{server.url}/v1/models/m/predict", json={"x": [[1.0] * WIDE]})
             assert answer.status_code == 200
+            told = httpx.get(f"{server.url}/readyz")
+            assert told.status_code == 200
+            assert "disk is full" in told.json()["learning"]
+            assert httpx.get(f"{server.url}/readyz?learning=true").status_code == 503
             filler.unlink()
             poster.post_until(200, WIDE)
+            assert "learning" not in httpx.get(f"{server.url}/readyz?learning=true").json()
             assert sequence(server) == len(poster.kept)
         filler = fill(disk)
         poster.post_until(503, WIDE)

@@ -61,6 +61,10 @@ QUERY: Mapping[str, Any] = {
         MinSequence,
         Query(description="Wait until the model has this sequence: read your own writes."),
     ],
+    "learning": Annotated[
+        Literal["true", "false"],
+        Query(description="Whether to respond with 503 while the journal cannot be written, too."),
+    ],
     "max_lag": Annotated[
         float,
         Query(

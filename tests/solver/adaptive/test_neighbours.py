@@ -64,6 +64,30 @@ def test_view_scores_as_the_learner_and_stays():
     np.testing.assert_array_equal(scores_of(view, PHI[200:250]), before)
 
 
+def test_room_follows_rows():
+    learners = learners_of(1 + COLUMNS, neighbours=(5,))
+    rooms = []
+    for part in blocks(N, 50):
+        scores_before(learners, PHI[part], LABELS[part])
+        rooms.append(len(learners.neighbours.memory.target))
+    assert (rooms[0], rooms[-1]) == (64, CAPACITY)
+    assert rooms == sorted(rooms)
+
+
+def test_restored_ring_has_room_for_its_rows_and_goes_on():
+    learners, restored = (learners_of(1 + COLUMNS, neighbours=(5,)) for _ in range(2))
+    scores_before(learners, PHI[:200], LABELS[:200])
+    state = learners.neighbours.state()
+    assert state["neighbours_rows"].shape == (COLUMNS, CAPACITY)
+    restored.neighbours.restore(state)
+    assert len(restored.neighbours.memory.target) == 200
+    later = slice(200, N)
+    np.testing.assert_array_equal(
+        scores_before(restored, PHI[later], LABELS[later]),
+        scores_before(learners, PHI[later], LABELS[later]),
+    )
+
+
 def test_rescaled_scores_are_in_new_units():
     both = [learners_of(1 + COLUMNS, neighbours=(3,), regression=True) for _ in range(2)]
     for one in both:
