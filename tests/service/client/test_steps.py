@@ -269,7 +269,7 @@ class TestCalls:
             run(ModelCalls(Retry(60)).refit("m", wait_seconds=1.0), answer)
         assert caught.value.job == job
 
-    def test_predictions_of_a_model_that_meets_a_class_are_asked_for_anew(self):
+    def test_new_class_restarts_predictions(self):
         classes: list[list[str]] = [["a", "b"], ["a", "b", "c"], ["a", "b", "c"], ["a", "b", "c"]]
         sizes: list[int] = []
 
