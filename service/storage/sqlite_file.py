@@ -264,11 +264,11 @@ class SqliteFile:
                 raise StorageFailed(_gone(path))
 
     def obstacle(self) -> str:
-        """Return why a commit would be refused now, without writing one; "" if nothing shows."""
+        """Return why a commit would be refused now; see `Journal.obstacle`."""
         try:
             self._check_place()
-        except StorageFailed as error:
-            return str(error)
+        except StorageFailed:
+            return "the files of the journal were deleted, moved or replaced, or cannot be reached"
         return _UNWRITABLE if self._in_doubt else ""
 
     def insert(self, into: str, rows: Sequence[tuple[Any, ...]]) -> None:
