@@ -81,7 +81,8 @@ def predict(
         # The reader has closed the pipe; buffered output must not raise again at exit.
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
     except OSError as error:
-        raise Failure(f"{output}: {error.strerror or error}") from None
+        place = output or "standard output"
+        raise Failure(f"{place}: {error.strerror or error}") from None
     except KeyboardInterrupt:
         raise Interrupted("interrupted") from None
 
@@ -185,7 +186,7 @@ def _open(
     from wolfstream.service.cli.display import warn_of
     from wolfstream.service.cli.training_display import open_with_bar
     from wolfstream.service.files.labelled import DataFileError
-    from wolfstream.service.model.columns import notices_of_names
+    from wolfstream.service.model.columns import notices_of_header
 
     features = loaded.model.published.rows.dimension
     assert features is not None
@@ -208,7 +209,7 @@ def _open(
             f"{source.path}: the rows have {data.features} features{label}; the model needs "
             f"{features}"
         )
-    notices = notices_of_names(loaded.model.published.rows.form, data.names or ())
+    notices = notices_of_header(loaded.model.published.rows, data.names or ())
     warn_of(source.path, (notice.message for notice in notices))
     return data
 

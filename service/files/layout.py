@@ -2,13 +2,16 @@
 
 Above a header, exports have titles, notes, or Excel's line `sep=;`. Such records are left out if
 there is no doubt about the header: all of the first records from it on have the same number of
-columns, it has a word for each, and the records above it have other numbers of columns, or one
-filled cell at most, or end in a record of empty cells.
+columns, it has a word for each but an index, and the records above it have other numbers of
+columns, or one filled cell at most, or end in a record of empty cells, or are comments. The last
+comment may itself be the header, behind its mark, as programs of numerics and of servers write it.
 """
 
 import csv
 import re
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from itertools import takewhile
+from operator import itemgetter
 from typing import NamedTuple
 
 from wolfstream.service.files.roles import Roles
@@ -23,8 +26,13 @@ from wolfstream.service.files.text import (
 ROWS_READ = 20
 """Rows after the first that are read to tell how a file is laid out."""
 
+SPACES = " "
+"""The delimiter of columns between which there are one or more spaces or tabs."""
+
 _QUOTED = re.compile(r'"[^"]*"')
 _DELIMITERS = ",;\t|"
+# The mark of a comment that may be a header, alone or before the first name.
+_MARK = re.compile(r"#(?:fields:)?\s*", re.IGNORECASE)
 _EXCELS = re.compile(rf'"?sep=([{re.escape(_DELIMITERS)}])"?[\r\n]*', re.IGNORECASE)
 # As many rows as there are columns without a word in them are no titles.
 _FEWEST_COLUMNS = 3
@@ -37,11 +45,13 @@ class Layout(NamedTuple):
         delimiter: the character that separates columns.
         above: the number of records above the header, or above the first row without one.
         titled: whether these are titles or notes.
+        marked: whether the header is a comment.
     """
 
     delimiter: str
     above: int = 0
     titled: bool = False
+    marked: bool = False
 
 
 def find_layout(source: TextSource, roles: Roles, longest_row: int | None) -> Layout:
@@ -49,7 +59,8 @@ def find_layout(source: TextSource, roles: Roles, longest_row: int | None) -> La
 
     Columns are separated by commas, semicolons, tabs or bars (|): by what the first line has or, if
     it has several of these, by what divides the first rows into most columns, as many in each; else
-    by the first one of them.
+    by the first one of them. If none of them divides the rows, spaces may, where one of the columns
+    is named by a role or has nothing but numbers.
 
     Args:
         source: the text.
@@ -65,14 +76,73 @@ def find_layout(source: TextSource, roles: Roles, longest_row: int | None) -> La
     rows_by = {each: _rows(source, longest_row, each) for each in candidates}
     delimiter = max(candidates, key=lambda each: _columns_of_all(rows_by[each]))
     wanted = {name for name in roles if name is not None and not name.isdecimal()}
-    if _columns_of_all(rows_by[delimiter]) > 1 and not _may_be_title(rows_by[delimiter][0]):
-        return Layout(delimiter)
-    titled = []
-    for each in _DELIMITERS:
+    rows = rows_by[delimiter]
+    if _columns_of_all(rows) > 1 and not _may_be_title(rows[0]):
+        # "#" is a name, "#sold" is another, and "# sold" is what numpy writes.
+        return Layout(delimiter, marked=rows[0][0].startswith("# "))
+    layouts = list[tuple[int, Layout]]()
+    for each in (*_DELIMITERS, SPACES):
+        if each == SPACES and layouts:
+            break
         rows = rows_by[each] if each in rows_by else _rows(source, longest_row, each)
-        if above := _records_above(rows, wanted):
-            titled.append((len(rows[above]), Layout(each, above, True)))
-    return max(titled, key=lambda found: found[0])[1] if titled else Layout(delimiter)
+        if found := _layout_by(rows, each, wanted):
+            layouts.append(found)
+    return max(layouts, key=itemgetter(0))[1] if layouts else Layout(delimiter)
+
+
+def lines_to_divide(lines: Iterator[str], delimiter: str) -> Iterator[str]:
+    """Return lines as `csv.reader` divides them; for `SPACES`, it has to skip leading ones."""
+    if delimiter != SPACES:
+        return lines
+    return (line.replace("\t", " ").strip() + "\n" for line in lines)
+
+
+def without_mark(names: Sequence[str]) -> list[str]:
+    """Return the names of a header that is a comment, without its mark."""
+    first = _MARK.sub("", names[0], count=1)
+    return [first, *names[1:]] if first else list(names[1:])
+
+
+def _layout_by(
+    rows: Sequence[Sequence[str]], delimiter: str, wanted: set[str]
+) -> tuple[int, Layout] | None:
+    """Return the number of columns and the layout of rows below others; None if it is in doubt."""
+    if delimiter == SPACES and _are_spaced(rows, wanted):
+        return len(rows[0]), Layout(SPACES)
+    comments = sum(1 for _ in takewhile(_is_comment, rows))
+    table = rows[comments:]
+    if comments and len(table) > 1 and _columns_of_all(table) > 1:
+        names = without_mark(rows[comments - 1])
+        is_header = not wanted.isdisjoint(names) or not _are_names(table[0])
+        if len(names) == len(table[0]) and _are_names(names) and is_header:
+            return len(names), Layout(delimiter, comments - 1, comments > 1, True)
+        if _are_names(table[0]) and (delimiter != SPACES or _are_spaced(table, wanted)):
+            return len(table[0]), Layout(delimiter, comments, True)
+    above = _records_above(rows, wanted)
+    if above and (delimiter != SPACES or _are_spaced(rows[above:], wanted)):
+        return len(rows[above]), Layout(delimiter, above, True)
+    return None
+
+
+def _is_comment(row: Sequence[str]) -> bool:
+    return row[0].startswith("#")
+
+
+def _are_spaced(rows: Sequence[Sequence[str]], wanted: set[str]) -> bool:
+    """Return whether rows are a table, and not texts of as many words."""
+    if len(rows) < 2 or _columns_of_all(rows) < 2:
+        return False
+    columns = zip(*rows[1:], strict=True)
+    return not wanted.isdisjoint(rows[0]) or any(
+        all(number_in(cell) is not None for cell in column) for column in columns
+    )
+
+
+def _are_names(cells: Sequence[str]) -> bool:
+    """Return whether cells are different words; the first one, of an index, may be empty."""
+    names = [cell.strip() for cell in cells]
+    words = {name for name in names if name and number_in(name) is None}
+    return len(words) == len(names) or (len(words) == len(names) - 1 > 1 and not names[0])
 
 
 def _rows(source: TextSource, longest_row: int | None, delimiter: str) -> list[list[str]]:
@@ -81,7 +151,9 @@ def _rows(source: TextSource, longest_row: int | None, delimiter: str) -> list[l
     with source.open(encoding="utf-8-sig", newline="") as file:
         lines = RowLines(file, longest_row)
         try:
-            for row in csv.reader(lines, delimiter=delimiter):
+            divided = lines_to_divide(lines, delimiter)
+            skips = delimiter == SPACES
+            for row in csv.reader(divided, delimiter=delimiter, skipinitialspace=skips):
                 lines.end_row()
                 rows += [row] if row else []
                 if len(rows) > ROWS_READ:
@@ -116,9 +188,7 @@ def _records_above(rows: Sequence[Sequence[str]], wanted: set[str]) -> int:
         header += 1
     if not 0 < header < len(rows) - 1 or width < 2:
         return 0
-    names = [cell.strip() for cell in rows[header]]
-    words = [name for name in names if name and number_in(name) is None]
-    return header if len(words) == width == len(set(words)) else 0
+    return header if _are_names(rows[header]) else 0
 
 
 def _filled(row: Sequence[str]) -> int:

@@ -1,4 +1,4 @@
-"""Says what of a table is left out: titles above a header, and columns without a name."""
+"""Says what of a table is left out: titles, a line of sums, and columns without a name."""
 
 from collections.abc import Sequence
 from typing import NamedTuple
@@ -19,12 +19,13 @@ class LeftOut(NamedTuple):
     message: str
 
 
-def left_out_parts(titles: int, unnamed: Sequence[int]) -> list[LeftOut]:
+def left_out_parts(titles: int, unnamed: Sequence[int], sums: int = 0) -> list[LeftOut]:
     """Return the parts of a table that are left out, MOST_LISTED at most.
 
     Args:
         titles: the number of lines above the header that are titles.
         unnamed: numbers, from 1, of columns without a name.
+        sums: the line with sums of the rows; 0 without one.
     """
     parts = list[LeftOut]()
     if titles:
@@ -33,6 +34,9 @@ def left_out_parts(titles: int, unnamed: Sequence[int]) -> list[LeftOut]:
             f"{lines} left out as titles: line {titles + 1} is the header, by its words and the "
             "rows below it"
         )
+        parts.append(LeftOut("lines-left-out", message))
+    if sums:
+        message = f"line {sums} is left out: it has sums or means of the lines above it"
         parts.append(LeftOut("lines-left-out", message))
     for number in unnamed[: MOST_LISTED - len(parts)]:
         message = (

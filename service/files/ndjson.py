@@ -1,6 +1,7 @@
 """NDJSON files: a row per line, as flat rows or as samples, read as the columns of a table.
 
-A JSON array of such objects is read, too, however its lines are broken.
+A JSON array of such objects is read, too, and a JSON object with flat rows within, however its
+lines are broken.
 
     {"amount": 12.5, "shop": "north", "Outcome": "ok"}     a flat row, whose roles are columns
     {"x": {"amount": 12.5}, "y": "ok", "weight": 2}        a sample; x may be an array of values
@@ -13,12 +14,14 @@ import json
 import math
 import re
 from collections.abc import Iterator, Mapping, Sequence
+from itertools import islice
 from typing import Any, NamedTuple
 
 import numpy as np
 
 from wolfstream.service.files.arrow import Columns
 from wolfstream.service.files.charset import TextFile
+from wolfstream.service.files.enclosed_rows import enclosed_rows
 from wolfstream.service.files.nested_values import flat_rows, what_stays
 from wolfstream.service.files.roles import NO_ROLES, Roles
 from wolfstream.service.files.text import DataFileError, RowLines, Watch
@@ -71,12 +74,44 @@ def _objects(source: TextFile, watch: Watch | None) -> Iterator[tuple[str, dict[
         lines = RowLines(file, None, watch)
         for number, line in enumerate(lines, 1):
             text = line.strip()
-            if number == 1 and text.startswith("["):
-                for k, row in enumerate(_parsed("".join([text, *lines]), ""), 1):
+            if number == 1 and (rows := _rows_of_one_text(text, lines, source)) is not None:
+                for k, row in enumerate(rows, 1):
                     yield f"row {k}: ", _object(row, f"row {k}: ")
             elif text:
                 place = f"line {number}: "
                 yield place, _object(_parsed(text, place), place)
+
+
+def _rows_of_one_text(first: str, lines: Iterator[str], source: TextFile) -> list[Any] | None:
+    """Return the rows of a JSON array, or within an object; None if each line has an object.
+
+    Args:
+        first: the first line.
+        lines: those after it, which are read if they are of the same text.
+        source: of all lines.
+    """
+    if first.startswith("["):
+        rows: list[Any] = _parsed("".join([first, *lines]), "")
+        return rows
+    if not first.startswith("{"):
+        return None
+    try:
+        body = json.loads(first, object_pairs_hook=_without_repeats)
+    except (ValueError, RecursionError) as error:
+        try:
+            body = _parsed("".join([first, *lines]), "")
+        except DataFileError:
+            raise DataFileError(f"line 1: is not JSON: {error}") from None
+        if (enclosed := enclosed_rows(body, NO_ROLES)) is None:
+            return [body]
+        return enclosed.rows
+    enclosed = enclosed_rows(body, NO_ROLES)
+    return None if enclosed is None or _has_more_lines(source) else enclosed.rows
+
+
+def _has_more_lines(source: TextFile) -> bool:
+    with source.open(encoding="utf-8-sig", newline="\n") as file:
+        return sum(1 for _ in islice((line for line in file if line.strip()), 2)) > 1
 
 
 def _parsed(text: str, place: str) -> Any:

@@ -1,4 +1,4 @@
-"""CSV files (RFC 4180), also with semicolons, tabs or bars, read as checked rows and labels."""
+"""CSV files (RFC 4180), also with semicolons, tabs, bars or spaces, read as checked rows."""
 
 import csv
 import re
@@ -8,7 +8,13 @@ from typing import Any, NoReturn
 
 import numpy as np
 
-from wolfstream.service.files.layout import ROWS_READ, find_layout
+from wolfstream.service.files.layout import (
+    ROWS_READ,
+    SPACES,
+    find_layout,
+    lines_to_divide,
+    without_mark,
+)
 from wolfstream.service.files.left_out import LeftOut, left_out_parts
 from wolfstream.service.files.roles import (
     LABEL_COLUMNS,
@@ -36,9 +42,18 @@ from wolfstream.solver.arrays import Float64Array
 from wolfstream.solver.rows.matrix import Matrix
 
 _NO_FEATURES = (
-    "there is no column besides the label, and at least one is needed; commas, semicolons, "
-    "tabs or bars (|) separate columns"
+    "there is no column besides the label, and at least one is needed; commas, semicolons, tabs, "
+    "bars (|) or spaces separate columns"
 )
+# What a cell says of a last row that has sums, or means, of the rows above it.
+_SUM = re.compile(
+    r"(?:(?:grand |sub-?|overall )?totals?|sums?|averages?|means?|gesamt(?:summe)?|summe|insgesamt"
+    r"|mittelwert|durchschnitt|total g[ée]n[ée]ral|totaux|somme|moyenne|totale|somma|media|suma"
+    r"|promedio|soma|totaal|razem)\s*:?",
+    re.IGNORECASE,
+)
+# A sum may be of numbers that were rounded.
+_ROUNDED = 1e-3
 # A number with a decimal comma, also 1,234, and one that has commas between thousands.
 _DECIMAL_COMMA = re.compile(r"[+-]?\d+,\d+(?:[eE][+-]?\d+)?")
 _THOUSANDS = re.compile(r"[^\d]*\d{1,3}(?:(?:,\d{3}){2,}|,\d{3}\.\d*)[^\d]*")
@@ -55,7 +70,7 @@ class CsvText:
     `find_layout` tells what separates fields, and which records stand above the header. Columns
     without a name in the header, such as an index written by pandas, are left out, and columns of
     one name that follow each other are one, of lists. Where semicolons separate columns and numbers
-    have decimal commas, labels have them, too.
+    have decimal commas, labels have them, too. A last row of sums is no sample.
 
     Args:
         source: the text.
@@ -73,6 +88,8 @@ class CsvText:
         columns: the number of columns, including those that are not features.
         has_header: whether the first row names the columns.
         titles: the number of lines above the header that are titles or notes, and left out.
+        sums: the last line, if it has sums and was left out; 0 otherwise, and before it is read.
+        delimiter: what separates columns; see `find_layout`.
         labelled: whether records have labels.
     """
 
@@ -91,6 +108,7 @@ class CsvText:
         self._source, self._watch, self._texts, self.line = source, watch, texts, 0
         self._longest_row = longest_row
         self._layout = find_layout(source, roles, longest_row)
+        self.delimiter, self.sums = self._layout.delimiter, 0
         (header_line, first), *numbered = self._first_rows()
         self.titles = header_line - 1 if self._layout.titled else 0
         following = [row for _, row in numbered]
@@ -114,7 +132,7 @@ class CsvText:
     @property
     def left_out(self) -> list[LeftOut]:
         """What of the file is left out without being refused."""
-        return left_out_parts(self.titles, self.unnamed)
+        return left_out_parts(self.titles, self.unnamed, self.sums)
 
     @property
     def unnamed(self) -> list[int]:
@@ -164,7 +182,8 @@ class CsvText:
 
     def __iter__(self) -> Iterator[Record]:
         label_place, id_place, weight_place = self._roles
-        for line, fields in islice(self._records(), int(self.has_header), None):
+        labelled = label_place is not None and self.labelled
+        for line, fields in self._rows():
             self.line = line
             if len(fields) != self.columns:
                 top = "the header" if self._layout.above else "the first line"
@@ -175,9 +194,9 @@ class CsvText:
                     line,
                 )
             label = ""
-            if label_place is not None and self.labelled and not any(map(str.strip, fields)):
+            if labelled and not any(map(str.strip, fields)):
                 continue  # a spreadsheet's empty row
-            if label_place is not None and self.labelled:
+            if label_place is not None and labelled:
                 label = fields[label_place].strip()
                 if self._decimal_commas and _DECIMAL_COMMA.fullmatch(label):
                     label = label.replace(",", ".")
@@ -188,6 +207,59 @@ class CsvText:
             row = self._row(line, [fields[place] for place in self._places])
             weight = None if weight_place is None else self._weight(line, fields[weight_place])
             yield Record(row, label, weight, "" if id_place is None else read_id(fields[id_place]))
+
+    def _rows(self) -> Iterator[tuple[int, list[str]]]:
+        """Yield (line, record) of each row below the header, without a last one of sums.
+
+        Rows to predict are all predicted.
+        """
+        rows = islice(self._records(), int(self.has_header), None)
+        if not self.labelled:
+            yield from rows
+            return
+        last = next(rows, None)
+        for row in rows:
+            assert last is not None
+            yield last
+            last = row
+        if last is not None and self._has_sums(*last):
+            self.sums = last[0]
+        elif last is not None:
+            yield last
+
+    def _has_sums(self, line: int, fields: list[str]) -> bool:
+        """Return whether the last row has sums or means of the others, which are read again.
+
+        It says so in one cell, which no row above it does, and has the sum or mean of a column of
+        numbers, or nothing in half of its other cells.
+        """
+        words = [j for j, cell in enumerate(fields) if _SUM.fullmatch(cell.strip())]
+        if len(words) != 1 or len(fields) != self.columns or not self.has_header:
+            return False
+        others = [j for j in range(self.columns) if j != words[0]]
+        above, totals = 0, dict.fromkeys(others, 0.0)
+        for number, row in islice(self._records(), 1, None):
+            if number == line:
+                break
+            if len(row) != self.columns or _SUM.fullmatch(row[words[0]].strip()):
+                return False
+            above += 1
+            for j in others:
+                totals[j] += self._amount(row[j])
+        empty = sum(not fields[j].strip() for j in others)
+        return above > 1 and (
+            2 * empty >= len(others)
+            or any(_is_total(self._amount(fields[j]), totals[j], above) for j in others)
+        )
+
+    def _amount(self, cell: str) -> float:
+        """Return the number in a cell, perhaps with a unit or currency; 0 without one."""
+        # Clients come without numerics, and need this for a last row of sums only.
+        from wolfstream.solver.prepare.numerals import numeral, plain_number
+
+        number = plain_number(cell.strip())
+        quantity = numeral(cell, commas=self._decimal_commas) if number is None else None
+        return (quantity.value if quantity else 0.0) if number is None else number
 
     def _row(self, line: int, row: list[str]) -> Any:
         """Return a row as an array of numbers, or as a list if not all values are numbers."""
@@ -213,10 +285,15 @@ class CsvText:
 
         It ends on this line.
         """
-        above, ended = self._layout.above, 0
+        above, marked, ended = self._layout.above, self._layout.marked, 0
         with self._source.open(encoding="utf-8-sig", newline="") as file:
             lines = RowLines(file, self._longest_row, self._watch)
-            reader = csv.reader(lines, delimiter=self._layout.delimiter, strict=True)
+            reader = csv.reader(
+                lines_to_divide(lines, self.delimiter),
+                delimiter=self.delimiter,
+                skipinitialspace=self.delimiter == SPACES,
+                strict=True,
+            )
             try:
                 for row in reader:
                     lines.end_row()
@@ -224,7 +301,8 @@ class CsvText:
                     if row and above:
                         above -= 1
                     elif row:
-                        yield reader.line_num, row
+                        yield reader.line_num, without_mark(row) if marked else row
+                        marked = False
             except csv.Error as error:
                 detail = str(error)
                 if detail == _UNENDED:
@@ -250,6 +328,13 @@ def _line_with(rows: Sequence[tuple[int, list[str]]], name: str | None) -> int |
         if name in row or any(name in re.split("[;\t|]", cell) for cell in row):
             return line
     return None
+
+
+def _is_total(number: float, total: float, rows: int) -> bool:
+    """Return whether a number is, but for rounding, the sum or mean of a column that has one."""
+    return total != 0.0 and any(
+        abs(number - of_all) <= _ROUNDED * abs(of_all) for of_all in (total, total / rows)
+    )
 
 
 def _no_number(field: str, delimiter: str) -> str:

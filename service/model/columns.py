@@ -4,6 +4,8 @@ from collections.abc import Sequence
 from datetime import UTC, datetime, timedelta
 from typing import Any
 
+import numpy as np
+
 from wolfstream.solver.prepare.cells import Cells
 from wolfstream.solver.prepare.column_facts import (
     MOST_NOTICES,
@@ -21,6 +23,8 @@ from wolfstream.solver.stream.rows import RowsView
 _LONGEST_NAME = 40
 # The search for a similar name takes milliseconds of the event loop.
 _MOST_SUGGESTIONS = 4
+# The largest share of learned samples without a column whose absence is worth a warning.
+_SELDOM = 0.1
 _NUMERIC_KINDS = ("number", "number in text", "boolean", "time", "code", "constant")
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 
@@ -77,17 +81,59 @@ def _shown(value: float, time: bool) -> float | str:
         return value
 
 
-def notices_of_rows(form: RowForm, rows: Rows, checked: Rows | TableRows) -> list[Notice]:
+def notices_of_rows(
+    view: RowsView, rows: Rows, checked: Rows | TableRows, *, each: bool = False
+) -> list[Notice]:
     """Return the warnings about rows to predict.
 
     Args:
-        form: of the model's rows.
+        view: of the model's rows.
         rows: of the request.
         checked: the same rows after `RowForm.checked`.
+        each: whether each row is of a request of its own.
     """
     if not isinstance(rows, NamedRows | Cells) or not isinstance(checked, TableRows):
         return []
-    return [*notices_of_names(form, rows.names or ()), *_notices_of_values(checked)]
+    notices = notices_of_names(view.form, rows.names or ())
+    return [*notices, *_notices_of_absent(view, checked, each), *_notices_of_values(checked)]
+
+
+def notices_of_header(view: RowsView, names: Sequence[str]) -> list[Notice]:
+    """Return the warnings about the names of rows to predict that have them all."""
+    notices, schema = notices_of_names(view.form, names), view.form.schema
+    if schema is None or not names:
+        return notices
+    given = set(names)
+    absent = [k for k, name in enumerate(schema.names) if name not in given]
+    return [*notices, *_absent(view, absent)]
+
+
+def _notices_of_absent(view: RowsView, table: TableRows, each: bool) -> list[Notice]:
+    """Return a warning for each column that no row has; with `each`, that some row lacks."""
+    places, cells = table.places[: len(table.schema.columns)], table.cells
+    lacking = [k for k, j in enumerate(places) if j is None]
+    if each and not cells.whole:
+        incomplete = frozenset(np.flatnonzero(~cells.given.all(axis=0)).tolist())
+        lacking += [k for k, j in enumerate(places) if j in incomplete]
+    return _absent(view, lacking) if lacking else []
+
+
+def _absent(view: RowsView, lacking: Sequence[int]) -> list[Notice]:
+    """Return a warning for each of some columns that the learned rows nearly always had."""
+    schema, facts = view.form.schema, view.facts
+    if schema is None or facts is None or not facts.rows:
+        return []
+    notices = list[Notice]()
+    for k in lacking:
+        column, missing = schema.columns[k], float(facts.missing[k]) / facts.rows
+        if column.used and missing <= _SELDOM and len(notices) < MOST_NOTICES:
+            shown = column.name[:_LONGEST_NAME]
+            message = (
+                f"`{shown}` is absent, which counts as missing; {1.0 - missing:.0%} of the learned "
+                "samples had it"
+            )
+            notices.append(Notice("absent-column", shown, message))
+    return notices
 
 
 def _notices_of_values(table: TableRows) -> list[Notice]:

@@ -38,7 +38,7 @@ def answer(
     head_rows = model.order.marked(rows_before(view), published.rows.head_rows(checked))
     _check_taught(model, published, head)
     result = _answered(model, published, head, question, head_rows)
-    if notices := notices_of_rows(published.rows.form, rows, checked):
+    if notices := notices_of_rows(published.rows, rows, checked):
         result.more["warnings"] = plain_notices(notices)
     return result
 
@@ -86,7 +86,7 @@ def _joined_rows(
         _check_taught(model, published, head)
     except (InvalidSamples, Untrained):
         return None
-    if notices_of_rows(published.rows.form, rows, checked):
+    if notices_of_rows(published.rows, rows, checked, each=True):
         return None
     return published.rows.head_rows(checked)
 

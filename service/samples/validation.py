@@ -200,8 +200,9 @@ def _two_dimensional(rows: Float64Array) -> Float64Array:
     return np.ascontiguousarray(rows, np.float64)
 
 
-# Fields of a prediction request besides its rows.
-_ASKED = {"probability", "confidence", "explain", "costs", "ids"}
+ASKED = {"probability", "confidence", "explain", "costs", "ids"}
+"""Fields of a prediction request besides its rows."""
+
 MOST_REASONS = 100
 MOST_COSTS = 10_000
 LARGEST_COST = 1e12
@@ -292,7 +293,7 @@ def read_question(body: Any, *, prepared: bool = False) -> Question:
 
     Raises Invalid, InvalidSamples.
     """
-    if not isinstance(body, dict) or _ASKED.isdisjoint(body):
+    if not isinstance(body, dict) or ASKED.isdisjoint(body):
         return Question(read_rows(body, prepared=prepared))
     probability = body.get("probability", False)
     if type(probability) is not bool:
@@ -300,7 +301,7 @@ def read_question(body: Any, *, prepared: bool = False) -> Question:
     confidence = read_confidence(body["confidence"]) if "confidence" in body else None
     explain = read_explain(body["explain"]) if "explain" in body else 0
     costs = read_costs(body["costs"]) if "costs" in body else None
-    rows = read_rows({name: body[name] for name in body.keys() - _ASKED}, prepared=prepared)
+    rows = read_rows({name: body[name] for name in body.keys() - ASKED}, prepared=prepared)
     ids = read_ids(body["ids"], n_rows(rows)) if "ids" in body else None
     return Question(rows, probability, confidence, explain, costs, ids)
 

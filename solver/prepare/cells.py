@@ -14,10 +14,13 @@ from wolfstream.solver.arrays import Float64Array
 from wolfstream.solver.prepare.columns import LARGEST_CODE, MOST_SLOTS
 
 NO_TEXT = -1
-DAY, WEEK, YEAR = 86_400.0, 604_800.0, 365.2425 * 86_400.0
+HOUR, DAY, WEEK, YEAR = 3600.0, 86_400.0, 604_800.0, 365.2425 * 86_400.0
 PERIODS = (DAY, WEEK, YEAR)
-# A sine and a cosine of each period, the days since 1970, and the seconds since the row before.
-MOMENT_COLUMNS = 2 * len(PERIODS) + 2
+# A sine and a cosine of each period, the hour, the day of the week, the days since 1970, and the
+# seconds since the row before.
+MOMENT_COLUMNS = 2 * len(PERIODS) + 4
+# 1970 began on a Thursday, and weeks begin on Monday.
+_FIRST_WEEKDAY = 3.0
 _PERIODS = np.array(PERIODS)
 # Of longer texts, codes are not kept for the next time.
 _LONGEST_KEPT = 48
@@ -136,14 +139,17 @@ def seconds_of_date(value: object) -> float | None:
 def moment_columns(seconds: Float64Array) -> Float64Array:
     """Return the columns (n, MOMENT_COLUMNS) of times.
 
-    They are sine and cosine of the time of day, of the week and of the year, the days since 1970,
-    and the seconds, from which a preparation subtracts those of the row before.
+    They are sine and cosine of the time of day, of the week and of the year, the hour from 0 to 24
+    and the day of the week from 0 to 6, which thresholds divide, the days since 1970, and the
+    seconds, from which a preparation subtracts those of the row before.
 
     seconds: (n,) since 1970, NaN where one is missing.
     """
     columns = np.empty((len(seconds), MOMENT_COLUMNS))
     with np.errstate(invalid="ignore"):
         angles = 2.0 * np.pi * np.mod(seconds[:, None], _PERIODS) / _PERIODS
-        columns[:, 0:-2:2], columns[:, 1:-2:2] = np.sin(angles), np.cos(angles)
+        columns[:, 0:-4:2], columns[:, 1:-4:2] = np.sin(angles), np.cos(angles)
+        columns[:, -4] = np.mod(seconds, DAY) / HOUR
+        columns[:, -3] = np.mod(np.floor(seconds / DAY) + _FIRST_WEEKDAY, 7.0)
     columns[:, -2], columns[:, -1] = seconds / DAY, seconds
     return columns

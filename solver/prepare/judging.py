@@ -17,7 +17,7 @@ A value that the kind cannot read is a missing number, and its text is kept.
 import math
 import re
 from collections import Counter
-from collections.abc import Iterable, Sequence
+from collections.abc import Collection, Iterable, Sequence
 from typing import Any, Literal, NamedTuple, get_args
 
 from wolfstream.solver.prepare.measures import (
@@ -80,8 +80,16 @@ LEAST_CODE, _LIMIT_OF_CODES = 1e12, 2.0**53
 _ITEMS = re.compile(r"[,;|]")
 # Numbers of telephones, which have spaces and words in common.
 _TELEPHONE = re.compile(r"(?=(?:\D*\d){7})(?:[+(0]|\d{3}-\d{3}-)[\d()/. -]{6,22}")
+# A point between digits; one or several that may separate thousands; and what surely does.
+_POINT = re.compile(r"\d\.\d")
+_ONE_GROUPED = re.compile(r"(?<![\d.,])[1-9]\d{0,2}(?:\.\d{3})+(?![\d.])")
+_CERTAINLY_GROUPED = re.compile(
+    r"(?<![\d.,])[1-9]\d{0,2}(?:(?:,\d{3})+|(?:\.\d{3}){2,}|(?:\.\d{3})+,\d+)(?![\d.,])"
+)
 _UNIQUE_CODE = re.compile(r"[{(]?[\w.:-]*\d[\w.:-]*[})]?", re.ASCII)
 _LONGEST_CATEGORY = 256
+# Of shorter categories, such as k and K, either may mean something else.
+_LEAST_LETTERS = 3
 # Units of columns of durations, by what the first part of 4:05 is.
 _HOURS_FIRST, _MINUTES_FIRST = "h:m:s", "m:s"
 # The largest number of seconds in a column whose kind was given as time, about 30,000 years.
@@ -107,6 +115,8 @@ class ColumnReading(NamedTuple):
     day_first: bool = False  # whether 1/2/2025 is in February
     wordy: bool = False  # whether words are learned, too
     fixed: bool = False  # whether the kind was given
+    grouped: bool = False  # whether 1.234 has a separator of thousands
+    folded: bool = False  # whether Open, open and OPEN are one category
     words: tuple[str, ...] = ()  # words with columns of their own, 1 in a row that has the word
     units: tuple[str, ...] = ()  # units whose numbers within texts have columns of their own
     ordered: bool = False  # whether some date has shown if its day comes first
@@ -134,6 +144,10 @@ class ColumnReading(NamedTuple):
             return _or_nan(seconds)
         return math.nan if self.kind == "identifier" else value
 
+    def category(self, text: str) -> str:
+        """Return the category that a text is in this column."""
+        return spelling(text) if self.folded else text
+
     def is_missing(self, text: str) -> bool:
         """Return whether a text stands for a missing value."""
         text = text.strip()
@@ -143,6 +157,8 @@ class ColumnReading(NamedTuple):
         return folded in MISSING or (folded in MISSING_BESIDE and self.kind in _NUMERIC_KINDS)
 
 
+# The number of fields between the unit and the words of a reading.
+_FLAGS = ColumnReading._fields.index("words") - ColumnReading._fields.index("commas")
 NUMBER = ColumnReading("number", "all values are numbers")
 _OF_UNIT = {_DATES: date_of_digits, _SERIALS: date_of_serial}
 # By this, only the texts of MISSING are missing, as in any column.
@@ -173,10 +189,10 @@ def _in_text(reading: ColumnReading, text: str) -> float:
         return plain
     if reading.unit in (_HOURS_FIRST, _MINUTES_FIRST):
         return _or_nan(duration(text, minutes_first=reading.unit == _MINUTES_FIRST))
-    digits = text_within(text, reading.unit)
+    digits = None if reading.grouped else text_within(text, reading.unit)
     if digits is not None:
         return float(digits)
-    quantity = numeral(text, commas=reading.commas)
+    quantity = numeral(text, commas=reading.commas, grouped=reading.grouped)
     return math.nan if quantity is None else _or_nan(_in_unit(quantity, reading.unit))
 
 
@@ -352,6 +368,7 @@ def _as_number(texts: Sequence[str], numbers: Sequence[float]) -> ColumnReading 
         return None
     commas = any(quantity.comma for _, quantity in quantities if quantity is not None)
     commas = commas and not any(_has_point(text) for text in texts)
+    grouped = _are_grouped(texts, commas)
     # The most frequent unit; numbers without one ("#") have it, too.
     unit = max((unit for unit in units if unit != "#"), key=units.__getitem__, default="#")
     unit = positive(unit, units)
@@ -370,14 +387,25 @@ def _as_number(texts: Sequence[str], numbers: Sequence[float]) -> ColumnReading 
     if others_alike:
         converted_ones = ", ".join(each.replace("#", "") for each in others_alike[:_MOST_UNITS])
         around += f", into which {converted_ones} is converted"
-    return ColumnReading(
-        "number in text", f"{read} of {count} values are numbers{around}", unit, commas
-    )
+    why = f"{read} of {count} values are numbers{around}"
+    return ColumnReading("number in text", why, unit, commas, grouped=grouped)
 
 
 def _has_point(text: str) -> bool:
     """Return whether a text certainly has a decimal point."""
     return bool(re.search(r"\d\.\d{1,2}(?!\d)|\d\.\d{4,}|,\d{3}\.", text))
+
+
+def _are_grouped(texts: Sequence[str], commas: bool) -> bool:
+    """Return whether the points of numbers separate thousands.
+
+    It takes decimal commas, or other numbers with separated thousands, to say so: 90.637 alone may
+    have three decimals. commas: whether there are decimal commas.
+    """
+    pointed = [text for text in texts if _POINT.search(text)]
+    if not pointed or not all(map(_ONE_GROUPED.search, pointed)):
+        return False
+    return commas or any(map(_CERTAINLY_GROUPED.search, texts))
 
 
 def _as_serials(name: str, reading: ColumnReading, numbers: Sequence[float]) -> ColumnReading:
@@ -420,8 +448,28 @@ def _judge_texts(texts: Sequence[str], numbers: Sequence[float]) -> ColumnReadin
         )
     wordy, units = _share_words(set(texts)), _frequent_units(texts)
     items = _frequent_words(texts) if _are_lists(set(texts)) else ()
-    return ColumnReading(
-        "category", _share(different, count), wordy=wordy, words=items, units=units
+    why, folded = _share(different, count), _are_spelled_variously(set(texts))
+    if folded:
+        why += f", {len(set(map(spelling, texts)))} of them apart from case and spaces"
+    return ColumnReading("category", why, wordy=wordy, folded=folded, words=items, units=units)
+
+
+def spelling(text: str) -> str:
+    """Return a category as those are written that differ in case or spaces only.
+
+    In texts such as mW the case says something: all letters, or the first ones, must be of one.
+    """
+    text = " ".join(text.split())
+    plain = text.islower() or text.isupper() or text.istitle() or text == text.capitalize()
+    return text.casefold() if plain else text
+
+
+def _are_spelled_variously(different: Collection[str]) -> bool:
+    """Return whether some categories of three letters and more differ in case or spaces only."""
+    spelled = Counter(spelling(text) for text in different if len(text) <= _LONGEST_CATEGORY)
+    return any(
+        count > 1 and sum(map(str.isalpha, text)) >= _LEAST_LETTERS
+        for text, count in spelled.items()
     )
 
 
@@ -549,8 +597,10 @@ def given_kind(kind: Kind, values: Sequence[Value]) -> ColumnReading:
         judged = _as_number(texts, ())
         counts = Counter(quantity.unit for quantity in map(numeral, texts) if quantity is not None)
         unit = max(counts, key=counts.__getitem__, default="#")
-        commas = judged is not None and judged.commas
-        return reading._replace(kind="number in text", unit=unit, commas=commas)
+        commas, grouped = (judged.commas, judged.grouped) if judged else (False, False)
+        return reading._replace(kind="number in text", unit=unit, commas=commas, grouped=grouped)
+    if kind == "category":
+        return reading._replace(folded=_are_spelled_variously(set(texts)))
     if kind == "text":
         words, units = _frequent_words(texts), _frequent_units(texts)
         return reading._replace(wordy=True, words=words, units=units)
@@ -561,7 +611,7 @@ def reading_from_plain(plain: Sequence[Any]) -> ColumnReading:
     """Return a reading from its saved fields. Raises ValueError for invalid ones."""
     kind, why, unit, *flags, words, units, ordered = plain
     known = kind in KINDS and isinstance(why, str) and isinstance(unit, str)
-    if not known or len(flags) != 4 or not all(type(flag) is bool for flag in flags):
+    if not known or len(flags) != _FLAGS or not all(type(flag) is bool for flag in flags):
         raise ValueError("the saved columns have readings of no known kind")
     if len(words) > _MOST_WORDS or not all(isinstance(word, str) for word in words):
         raise ValueError("the saved columns have words that no rows make")
@@ -569,6 +619,5 @@ def reading_from_plain(plain: Sequence[Any]) -> ColumnReading:
         raise ValueError("the saved columns have units that no rows make")
     if type(ordered) is not bool:
         raise ValueError("the saved columns have dates that no rows make")
-    commas, day_first, wordy, fixed = flags
-    parts = tuple(words), tuple(units), ordered
-    return ColumnReading(kind, why, unit, commas, day_first, wordy, fixed, *parts)
+    fields = (kind, why, unit, *flags, tuple(words), tuple(units), ordered)
+    return ColumnReading._make(fields)

@@ -62,6 +62,14 @@ _TEMPERATURES = {
 }
 # Signs of currencies, and the codes that mean the same.
 _CODES = {"€": "eur", "$": "usd", "£": "gbp", "¥": "jpy", "₹": "inr"}
+# Periods that amounts of money are for, and their months.
+_MONTHS = dict.fromkeys(("p.a.", "p.a", "pa", "a", "y", "yr", "year", "annum", "jahr", "an"), 12.0)
+_MONTHS |= dict.fromkeys(("p.m.", "p.m", "pm", "mo", "mth", "month", "monat", "mois"), 1.0)
+_PERIOD = re.compile(
+    r"(?:^|\s*(?:/|per\s|a\s|pro\s|par\s|\s))\s*("
+    + "|".join(map(re.escape, sorted(_MONTHS, key=len, reverse=True)))
+    + r")$"
+)
 # Units of debts, of the south and of the west, and the units whose numbers they are less than 0 of.
 _OPPOSITES = {"#dr": ("#cr",), "#S": ("#H", "#n"), "#s": ("#n",), "#w": ("#e",)}
 _CLOCK = re.compile(
@@ -94,8 +102,8 @@ def factor_between(unit: str, other: str) -> float | None:
         return 1.0
     if other in _OPPOSITES.get(unit, ()) or unit in _OPPOSITES.get(other, ()):
         return -1.0
-    if (currency := _currency(unit)) is not None and currency == _currency(other):
-        return 1.0
+    if (factor := _factor_of_money(unit, other)) is not None:
+        return factor
     if unit[:1] != "#" or other[:1] != "#":
         return None
     unit, other = unit[1:].strip().casefold(), other[1:].strip().casefold()
@@ -108,11 +116,29 @@ def factor_between(unit: str, other: str) -> float | None:
     return 1.0 if long and (unit == f"{other}s" or other == f"{unit}s") else None
 
 
-def _currency(unit: str) -> str | None:
-    """Return the code of the currency that a unit is, before or after digits; None for others."""
+def _factor_of_money(unit: str, other: str) -> float | None:
+    """Return how many of another unit one of the same currency is; None for other units.
+
+    Amounts without a period are those of the period that others have: 90 € p.a. beside EUR 80.
+    """
+    (currency, months), (other_currency, other_months) = _money(unit), _money(other)
+    if currency is None or currency != other_currency:
+        return None
+    return other_months / months if months and other_months else 1.0
+
+
+def _money(unit: str) -> tuple[str | None, float]:
+    """Return the code of the currency that a unit is, before or after digits; None for others.
+
+    Also return the months of its period; 0 without one.
+    """
     around = unit.replace("#", "").strip().casefold()
+    period = _PERIOD.search(around)
+    if period is not None:
+        around = around[: period.start()].strip()
     around = _CODES.get(around, around)
-    return around if around in _CODES.values() else None
+    months = 0.0 if period is None else _MONTHS[period[1]]
+    return (around, months) if around in _CODES.values() else (None, 0.0)
 
 
 def measure_alike(unit: str, other: str) -> bool:

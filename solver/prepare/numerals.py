@@ -50,6 +50,7 @@ _ANGLE = re.compile(
 _POINT_DECIMAL = re.compile(r"[1-9]\d{0,2}(?:,\d{3})+(?:\.\d*)?")
 _COMMA_DECIMAL = re.compile(r"\d{1,3}(?:\.\d{3})+,\d+|\d{1,3}(?:\.\d{3}){2,}")
 _SPACED_THOUSANDS = re.compile(r"\d{1,3}(?:['’\u00a0\u202f ]\d{3})+(?:[.,]\d+)?")
+_GROUPED = re.compile(r"(?<![\d.,])[1-9]\d{0,2}(?:\.\d{3})+(?![\d.])")
 # A fraction, perhaps after a whole number, as on rulers and in recipes.
 _FRACTION = re.compile(r"(?:(\d{1,6})[ -])?(\d{1,2})/(2|3|4|8|16|32)(?![\d/.,])")
 # Numbers of a text that consists of some, such as 118/83: a decimal one is not part of 10.0.0.1.
@@ -132,13 +133,16 @@ def text_within(text: str, unit: str) -> str | None:
     return digits if plain and digits[-1] != "." and after not in _MULTIPLIERS else None
 
 
-def numeral(text: str, *, commas: bool = False) -> Numeral | None:
+def numeral(text: str, *, commas: bool = False, grouped: bool = False) -> Numeral | None:
     """Return the number in a text; None if it is not one number with something around it.
 
     commas: whether 1,234 is a decimal number, as in a column that shows decimal commas.
+    grouped: whether the point of 1.234 separates thousands.
     """
     if len(text) > LONGEST:
         return None
+    if grouped:
+        text = _GROUPED.sub(lambda match: match[0].replace(".", ""), text)
     text = _with_fraction(text.strip())
     match = _NUMERAL.fullmatch(text)
     if "°" in text and (angle := _ANGLE.fullmatch(text)) and (angle["minutes"] or angle["side"]):

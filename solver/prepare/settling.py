@@ -222,6 +222,7 @@ def _columns_after(schema: Schema, row: Cells) -> Columns:
 
 def _with_text(column: Column, text: str, slots: int) -> Column:
     """Return a column after a text, which gets a code of its own if one is free."""
+    text = column.reading.category(text)
     has_no_use = text in column.texts or len(text) > _LONGEST_TEXT
     if has_no_use or len(column.texts) >= own_codes(slots):
         return column

@@ -218,7 +218,7 @@ def _codes(column: Column, cells: Cells, j: int | None) -> list[float]:
         return [nan] * len(cells.text)
     own_codes, indices = _own_codes(column.texts), cells.text[:, j].tolist()
     code = {
-        index: _code(own_codes, cells.texts[index])
+        index: _code(own_codes, column.reading.category(cells.texts[index]))
         for index in dict.fromkeys(indices)
         if index != NO_TEXT
     }

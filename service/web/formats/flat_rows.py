@@ -18,13 +18,17 @@ from wolfstream.service.errors import (
     pointer_to,
     refuse_all,
 )
+from wolfstream.service.files.enclosed_rows import enclosed_rows
 from wolfstream.service.files.left_out import LeftOut
 from wolfstream.service.files.nested_values import flat_rows, is_nested, shared_paths
 from wolfstream.service.files.roles import NO_ROLES, Roles, find_roles
 from wolfstream.service.files.text import DataFileError
 from wolfstream.service.files.values import features_of
+from wolfstream.service.samples.validation import ASKED
 
 MAX_WARNINGS = 16
+# A body that has one of these is no object around flat rows.
+_OF_SAMPLES = {"x", "y", "names", "weight"}
 # The fields that the roles of columns fill, in the order of `Roles`.
 _FIELDS = ("y", "ids", "weight")
 
@@ -127,7 +131,7 @@ class Fields(dict[str, Any]):
 def with_roles(body: Any, roles: Roles, labelled: bool) -> Any:
     """Return a body with its flat rows, if it has any, converted to fields.
 
-    Rows are flat if the body is a list, or if a role names one of their columns.
+    Rows are flat if the body is a list, or has one within, or if a role names one of their columns.
 
     Args:
         body: the decoded body.
@@ -138,7 +142,16 @@ def with_roles(body: Any, roles: Roles, labelled: bool) -> Any:
     """
     if isinstance(body, list):
         return read_flat_rows(body, roles, labelled)
-    if roles == NO_ROLES or not isinstance(body, dict):
+    if not isinstance(body, dict):
+        return body
+    if body.keys().isdisjoint(_OF_SAMPLES) and (
+        enclosed := enclosed_rows(body, roles, () if labelled else ASKED)
+    ):
+        read = read_flat_rows(enclosed.rows, roles, labelled, enclosed.pointer)
+        asked = {} if labelled else {name: body[name] for name in body if name in ASKED}
+        warning = RequestWarning("rows-within", None, enclosed.message)
+        return Fields({**asked, **read}, read.origin, [warning])
+    if roles == NO_ROLES:
         return body
     x = body.get("x")
     if not isinstance(x, list | dict):

@@ -21,6 +21,7 @@ from pydantic_core import from_json
 from wolfstream.service.errors import Invalid, InvalidSamples, Refusal, SampleError, Unreadable
 from wolfstream.service.files.foreign import GZIP_MARK, LONGEST_MARK, foreign_format
 from wolfstream.service.files.labelled import kind_of, label_reader
+from wolfstream.service.files.layout import SPACES
 from wolfstream.service.files.roles import NO_ROLES, Roles
 from wolfstream.service.files.separated import CsvText
 from wolfstream.service.files.svmlight import SvmlightText
@@ -62,6 +63,8 @@ def decode_ndjson(body: bytes, labelled: bool, bounds: Bounds, roles: Roles = NO
     if not items:
         return _no_rows(labelled)
     first = items[0]
+    if len(items) == 1 and isinstance(fields := with_roles(first, roles, labelled), Fields):
+        return fields
     if isinstance(first, dict) and not isinstance(first.get("x"), list | dict):
         return read_flat_rows(items, roles, labelled, line_of_row=line_of_row)
     fields = Fields(_fields_of_samples(items, line_of_row, labelled), Origin(line_of_row))
@@ -110,6 +113,7 @@ def decode_csv(body: bytes, labelled: bool, bounds: Bounds, roles: Roles = NO_RO
     check_lines(body, b",;\t|", bounds)
     try:
         text = CsvText(_Body(body), roles, labelled, texts=True, longest_row=None)
+        _check_spaces(text, body, bounds)
         fields = _read(text, _as_raw_or_lists, labelled)
         if text.names:
             fields["names"] = text.names
@@ -117,6 +121,12 @@ def decode_csv(body: bytes, labelled: bool, bounds: Bounds, roles: Roles = NO_RO
         return fields
     except (DataFileError, UnicodeDecodeError) as error:
         raise _refusal(error, body) from None
+
+
+def _check_spaces(text: CsvText, body: bytes, bounds: Bounds) -> None:
+    """Raise TooLarge for too many values between spaces, which texts may have in any number."""
+    if text.delimiter == SPACES:
+        check_lines(body, b" \t", bounds)
 
 
 def decode_csv_labels(body: bytes, bounds: Bounds, roles: Roles = NO_ROLES) -> Fields:
@@ -133,6 +143,7 @@ def decode_csv_labels(body: bytes, bounds: Bounds, roles: Roles = NO_ROLES) -> F
     roles = Roles(roles.label, roles.id or "id")
     try:
         text = CsvText(_Body(body), roles, texts=True, longest_row=None, features=False)
+        _check_spaces(text, body, bounds)
         lines, pairs = list[int](), list[tuple[Any, str]]()
         for record in text:
             pairs.append((record.id, record.label))

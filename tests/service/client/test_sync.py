@@ -127,7 +127,8 @@ class TestRealServer:
         assert served.predictions.tolist() == y
         misspelled = client.predict(name, Frame({"room": rooms, "warmht": warmth}))
         assert misspelled.predictions.tolist() == y
-        (warning,) = misspelled.warnings
+        warning, absent = misspelled.warnings
+        assert (absent["slug"], absent["column"]) == ("absent-column", "warmth")
         assert warning["slug"] == "unknown-column"
         assert "did you mean `warmth`" in warning["message"]
 

@@ -116,7 +116,7 @@ class TestCsv:
             ("a,y\n1,2.0\n3,1e400\n", 3, "label is 1e400"),
             ('a,y\n1,2\n3,"a"b\n', 3, "not CSV"),
             ('a,y\n1,2\n3,"a\n', 3, "not CSV"),
-            ("y\n1\n", 1, "commas, semicolons, tabs or bars (|) separate columns"),
+            ("y\n1\n", 1, "bars (|) or spaces separate columns"),
             ("a,y\n1,2\nNaN,3\n", 3, "train with --algorithm adaptive, which takes missing values"),
             ("a,y\n1,2\n,3\n", 3, "a number is missing; fill it in, or train with --algorithm"),
             ("a,b,y\n1,NA,3\n", 2, "'NA'"),

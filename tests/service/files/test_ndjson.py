@@ -93,3 +93,21 @@ def test_rows_of_ever_new_names_make_no_table(tmp_path: Path) -> None:
 def test_columns_of_samples_are_not_named(tmp_path: Path) -> None:
     with pytest.raises(DataFileError, match="samples with x have none"):
         opened(tmp_path / "a.ndjson", '{"x": [1], "y": 2}', Roles(label="y"))
+
+
+ENCLOSED = '{"count": 2, "data": [{"amount": 12.5, "shop": "north", "Outcome": "ok"},\n' + (
+    '  {"Outcome": "fraud", "amount": 99}]}\n'
+)
+
+
+@pytest.mark.parametrize("text", [ENCLOSED, ENCLOSED.replace("\n", "") + "\n"])
+def test_rows_within_an_object_are_the_same(tmp_path: Path, text: str) -> None:
+    roles = Roles(label="Outcome")
+    read = opened(tmp_path / "a.json", text, roles)
+    assert everything(read) == everything(opened(tmp_path / "b.ndjson", FLAT, roles))
+
+
+def test_a_first_line_with_rows_within_is_a_row_where_others_follow(tmp_path: Path) -> None:
+    line = '{"columns": {"0": 1, "1": 2}, "data": {"0": 3, "1": 4}}'
+    read = opened(tmp_path / "a.ndjson", f"{line}\n\n{line}\n", Roles(label="data.1"))
+    assert (read.samples, read.names) == (2, ("columns.0", "columns.1", "data.0"))

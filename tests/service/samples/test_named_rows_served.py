@@ -110,15 +110,30 @@ class TestEveryTransport:
             {"x": {"rom": "hall", "warmth": 20}},
             {"x": [["hall", 20]], "names": ["rom", "warmth"]},
         ):
-            (warning,) = table("predict", wrong)["warnings"]
+            warning, absent = table("predict", wrong)["warnings"]
             assert (warning["slug"], warning["column"]) == ("unknown-column", "rom")
             assert "did you mean `room`" in warning["message"]
+            assert absent == {
+                "slug": "absent-column",
+                "column": "room",
+                "message": "`room` is absent, which counts as missing; 100% of the learned samples "
+                "had it",
+            }
         unread = {"x": [{"room": "hall", "warmth": 20}, {"room": "hall", "warmth": "cosy"}]}
         (warning,) = table("predict", unread)["warnings"]
         assert (warning["slug"], warning["column"]) == ("unread-value", "warmth")
         assert warning["message"] == (
             "`warmth` is a number; row 2 has 'cosy', which is missing there"
         )
+
+    def test_columns_that_are_often_absent_may_be_absent(self, table: Ask):
+        rows = [{"a": k % 3, "b": k % 5} for k in range(40)] + [{"a": 1}] * 5
+        table("learn", {"x": rows, "y": ["u", "v", "w"] * 15})
+        assert "warnings" not in table("predict", {"x": {"a": 1}})
+        (warning,) = table("predict", {"x": {"b": 1}})["warnings"]
+        assert warning["column"] == "a"
+        assert "warnings" not in table("predict", {"x": [{"b": 1}, {"a": 2}]})
+        assert "warnings" not in table("predict", {"x": {"a": None, "b": 1}})
 
     def test_keeps_to_the_kind_of_the_first_sample(self, ask: Ask):
         assert ask("learn", {"x": [{"a": 1}, {}], "y": [1, 2]})["learned"] == 2

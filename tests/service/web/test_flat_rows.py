@@ -71,6 +71,59 @@ def refused(media_type: str, content: Any, labelled: bool = True, roles: Roles =
     return fields.origin.locate_errors(caught.value)  # type: ignore[no-any-return]
 
 
+ENCLOSED: list[Any] = [
+    {"data": ROWS},
+    {"count": 2, "next": None, "results": ROWS},
+    {"columns": list(ROWS[0]), "index": [0, 1], "data": [list(row.values()) for row in ROWS]},
+    {name: {str(i): row[name] for i, row in enumerate(ROWS)} for name in ROWS[0]},
+]
+
+
+class TestRowsWithinAnObject:
+    @pytest.mark.parametrize("media_type", [JSON, MSGPACK, NDJSON])
+    @pytest.mark.parametrize("body", ENCLOSED)
+    @pytest.mark.parametrize("roles", [ROLES, Roles()])
+    def test_are_the_same_as_a_list_of_them(self, media_type: str, body: Any, roles: Roles):
+        as_body = json.dumps if media_type == NDJSON else BODIES[media_type]
+        for labelled in (True, False) if roles == ROLES else (False,):
+            fields = decoded(media_type, as_body(body), labelled, roles)
+            assert fields == decoded(JSON, json.dumps(ROWS), labelled, roles)
+            (warning,) = fields.warnings
+            assert (warning.slug, warning.column) == ("rows-within", None)
+
+    def test_the_warning_says_what_was_passed_over(self):
+        body = {"count": 2, "next": None, "results": ROWS}
+        (warning,) = decoded(JSON, json.dumps(body), True).warnings
+        passed_over = "`count`, `next` beside them was passed over"
+        assert warning.message == f"the rows are those under `results`; {passed_over}"
+
+    def test_errors_point_into_the_body(self):
+        body = {"da/ta": [ROWS[0], {**ROWS[1], "amount": [1]}]}
+        assert refused(JSON, json.dumps(body)).errors[0]["pointer"] == "/da~1ta/1/amount"
+
+    def test_what_is_asked_beside_rows_to_predict_stays(self):
+        body = {"rows": ROWS, "probability": True}
+        assert decoded(JSON, json.dumps(body), False, Roles())["probability"] is True
+
+    @pytest.mark.parametrize(
+        "body",
+        [
+            {"order": 7, "items": ROWS, "Outcome": "ok"},
+            {"items": ROWS, "y": "ok"},
+            {"a": ROWS, "b": ROWS},
+            {"rows": []},
+            {"rows": [ROWS[0], 1]},
+            {"columns": ["a"], "data": [[1, 2]]},
+            {"columns": ["a", "a"], "data": [[1, 2]]},
+        ],
+    )
+    def test_what_may_be_a_row_itself_is_not_searched(self, body: Any):
+        for roles in (Roles("Outcome"), Roles()):
+            with suppress(Refusal):
+                fields = decoded(JSON, json.dumps(body), True, roles)
+                assert not getattr(fields, "warnings", ())
+
+
 class TestSamples:
     @pytest.mark.parametrize("media_type", BODIES)
     def test_columns_that_are_no_features(self, media_type: str):

@@ -547,6 +547,97 @@ def test_titles_above_a_header_are_left_out(body: bytes, labelled: bool) -> None
     assert warning.message.startswith("lines 1 to 2 are left out as titles: line 3 is the header")
 
 
+@pytest.mark.parametrize(
+    "body",
+    [
+        b"Report 2024\n,day,amount,paid\n0,1,2,yes\n1,3,4,no\n",
+        b"Report, all\n;day;amount;paid\n0;1;2;yes\n1;3;4;no\n",
+        b"# by shop\n\tday\tamount\tpaid\n0\t1\t2\tyes\n1\t3\t4\tno\n",
+    ],
+)
+def test_titles_above_a_header_with_an_index(body: bytes) -> None:
+    read = DECODERS[CSV](body, True, BOUNDS, Roles(label="paid"))
+    assert isinstance(read, Fields)
+    assert (read["names"], read["y"]) == (["day", "amount"], ["yes", "no"])
+    slugs = [warning.slug for warning in read.warnings]
+    assert slugs == ["lines-left-out", "column-left-out"]
+
+
+SPACED = [
+    b"day amount paid\n1 2 yes\n3 4 no\n",
+    b"  day   amount  paid\n    1      2   yes\n   3      4    no \n",
+    b"# from the till\n# day amount paid\n1 2 yes\n3 4 no\n",
+    b"#Version: 1.0\n#Fields: day amount paid\n1 2 yes\n3 4 no\n",
+    b"day \t amount   paid\n1\t 2 yes\n3 4 no\n",
+    b'day amount paid\n1 2 "yes"\n3 4 "no"\n',
+]
+
+
+@pytest.mark.parametrize("body", SPACED)
+@pytest.mark.parametrize("labelled", [True, False])
+def test_spaces_separate_columns_where_nothing_else_does(body: bytes, labelled: bool) -> None:
+    read = DECODERS[CSV](body, labelled, BOUNDS, Roles(label="paid"))
+    assert isinstance(read, Fields)
+    assert read["names"] == ["day", "amount"]
+    assert read.get("y") == (["yes", "no"] if labelled else None)
+
+
+def test_a_comment_may_be_the_header_of_other_tables() -> None:
+    body = b"# a run, of Monday\n# day,amount,paid\n1,2,yes\n3,4,no\n"
+    for each in (body, body.partition(b"\n")[2]):
+        read = DECODERS[CSV](each, True, BOUNDS, Roles(label="paid"))
+        assert isinstance(read, Fields)
+        assert (read["names"], read["y"]) == (["day", "amount"], ["yes", "no"])
+
+
+@pytest.mark.parametrize("body", [b"note\nall is well\nnot so well\n", b"#,y\n1,a\n2,b\n"])
+def test_texts_and_marks_are_no_tables_of_spaces(body: bytes) -> None:
+    read = DECODERS[CSV](body, False, BOUNDS, Roles())
+    assert isinstance(read, Fields)
+    assert read["names"] == body.split(b"\n")[0].decode().split(",")
+
+
+def test_values_between_spaces_are_bounded() -> None:
+    body = b"day amount paid\n" + 40 * b"1 2 yes\n"
+    with pytest.raises(TooLarge):
+        DECODERS[CSV](body, True, BOUNDS._replace(values=100), Roles(label="paid"))
+
+
+SUMMED = [
+    b"shop,sold,y\na,1,3\nb,2,5\nTotal,3,8\n",
+    b"shop,sold,y\na,1,3\nb,2,5\nAverage,1.5,4\n",
+    b"shop,sold,y\na,1,3\nb,2,5\nTotal:,,8\n",
+    b"shop;sold;y\na;1,5;3,5\nb;2,25;5,5\nSumme;3,75;9,0\n",
+    b'shop,sold,y\na,"$1,000.00",3\nb,$2.00,5\nGrand total,"$1,002.00",8\n',
+    b"shop,sold,y\na,1,3\nb,2,5\nTotal,,\n",
+]
+
+
+@pytest.mark.parametrize("body", SUMMED)
+def test_a_last_line_of_sums_is_no_sample(body: bytes) -> None:
+    read = DECODERS[CSV](body, True, BOUNDS, Roles())
+    assert isinstance(read, Fields)
+    assert len(read["y"]) == 2
+    (warning,) = read.warnings
+    assert (warning.slug, warning.column) == ("lines-left-out", None)
+    assert warning.message == "line 4 is left out: it has sums or means of the lines above it"
+    assert len(DECODERS[CSV](body, False, BOUNDS, Roles(label="y"))["x"]) == 3
+
+
+@pytest.mark.parametrize(
+    "body",
+    [
+        b"shop,sold,y\na,1,3\nb,2,5\nTotal,7,9\n",  # a shop of this name
+        b"shop,sold,y\na,1,3\nTotal,2,5\nTotal,3,8\n",
+        b"sold,y\n1,total\n2,mean\n3,total\n",
+    ],
+)
+def test_lines_without_sums_are_samples(body: bytes) -> None:
+    read = DECODERS[CSV](body, True, BOUNDS, Roles())
+    assert isinstance(read, Fields)
+    assert (len(read["y"]), read.warnings) == (3, ())
+
+
 @pytest.mark.parametrize("first", [b"sep=;", b'"sep=;"', b"SEP=;\r"])
 def test_a_separator_in_the_first_line_is_no_row(first: bytes) -> None:
     read = DECODERS[CSV](first + b"\nsize, cm;y\n1,5;a\n2,5;b\n", True, BOUNDS, Roles())

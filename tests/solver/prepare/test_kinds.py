@@ -375,6 +375,70 @@ def test_units_that_recur_in_texts_are_columns():
     )
 
 
+def test_amounts_for_periods_are_of_one_currency():
+    column = ["90.637 € p.a."] * 20 + ["EUR 51,597", "82.201 € p.a."]
+    reading = judge("pay", column)
+    assert (reading.kind, reading.grouped) == ("number in text", True)
+    assert [reading.number(text) for text in column[19:]] == [90637.0, 51597.0, 82201.0]
+    reading = judge("rent", ["$1,200 /mo"] * 20 + ["$12,000 a year", "$900"])
+    assert reading.number("$12,000 a year") == 1000.0
+    assert reading.number("$900") == 900.0
+    assert judge("pay", ["$10"] * 20 + ["20 € p.a."] * 20).kind == "category"
+
+
+@pytest.mark.parametrize(
+    ("texts", "grouped"),
+    [
+        (["1.299 €", "899,50 €"], True),
+        (["1.299 €", "2.000.000 €"], True),
+        (["1.299,00 €", "899,50 €"], True),
+        (["1.299 €", "1,299 €"], True),
+        (["1.299 €", "1.389 €"], False),  # of a litre
+        (["1.299 €", "899.50 €"], False),
+        (["0.299 €", "1,299 €"], False),
+        (["1,299.00 €", "1.299 €"], False),
+    ],
+)
+def test_points_between_thousands(texts: list[str], grouped: bool):
+    reading = judge("price", texts * 20)
+    assert reading.grouped == grouped
+    assert reading.number("1.299 €") == (1299.0 if grouped else 1.299)
+    assert reading.number("€ 7") == 7.0
+
+
+def test_spellings_of_one_category_are_one():
+    reading = judge("state", ["Open", "open", "OPEN ", "closed"] * 10)
+    assert (reading.kind, reading.folded) == ("category", True)
+    assert reading.why == "4 of the first 40 values differ, 2 of them apart from case and spaces"
+    for apart in (["k", "K", "q"], ["mW", "MW", "kilo"], ["Open", "closed"]):
+        assert not judge("state", apart * 10).folded
+    assert given_kind("category", ["Open", "open"]).folded
+
+
+def test_spellings_have_one_code_in_the_first_rows_and_later():
+    rows = [{"state": state} for state in ("Open", "OPEN", " open", "closed") * 40]
+    form = RowForm(PreparationParameters()).after(cells_of_rows(rows))
+    assert form.schema is not None
+    (column,) = form.schema.columns
+    assert column.texts == ("open", "closed")
+    codes = form.encoded(cells_of_rows([{"state": state} for state in ("oPen", "oPEN", "Closed")]))
+    assert codes[2, 0] == 1.0
+    assert codes[0, 0] != codes[1, 0]  # neither is written as words are
+    many = [{"town": f"{town}{i}"} for i in range(40) for town in ("Bari ", "BARI ", "Lodi ")]
+    form = RowForm(PreparationParameters()).after(cells_of_rows(many * 2))
+    a, b = form.encoded(cells_of_rows([{"town": "Bari 39"}, {"town": "BARI 39"}]))[:, -1]
+    assert a == b > 32.0
+
+
+def test_padded_keys_are_the_same_as_others():
+    rows = [{"key": key} for key in ("00123", "123", "A77", "9", "0009", "B1") * 30]
+    form = RowForm(PreparationParameters()).after(cells_of_rows(rows))
+    keys = ("00123", "123", "A77", "9")
+    encoded = form.encoded(cells_of_rows([{"key": key} for key in keys]))
+    np.testing.assert_array_equal(encoded[0], encoded[1])
+    assert encoded[0, 0] == 123.0
+
+
 def test_a_reading_is_the_same_after_it_was_saved():
     readings = [
         judge("when", ["13/02/2025"]),
@@ -382,6 +446,8 @@ def test_a_reading_is_the_same_after_it_was_saved():
         judge("note", [f"paid {w} at the web store" for w in ("one", "two") * 40]),
         judge("engine", [f"{k}.0HP 3.7L" for k in range(40)]),
         given_kind("number", ["$5"]),
+        judge("price", ["1.299 €", "899,50 €"]),
+        judge("state", ["Open", "open"]),
     ]
     for reading in readings:
         parts = list(reading.words), list(reading.units)

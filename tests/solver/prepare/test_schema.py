@@ -306,19 +306,19 @@ def test_rows_without_names_are_known_by_their_places():
     assert list(kinds(unnamed).values()) == ["number", "category"]
 
 
-def test_moments_are_waves_of_day_and_week_and_days():
+def test_moments_are_waves_hours_weekdays_and_days():
     schema = after({"at": "2026-05-17T18:00:00Z"}, schema=moments("at"))
     assert kinds(schema) == {"at": "time"}
     given = ["2026-05-17T18:00:00Z", "2026-05-17T20:00:00+02:00", "2026-05-17 18:00", 1779040800]
     rows = encode(schema, cells_of_rows([{"at": at} for at in given]))
     np.testing.assert_allclose(rows[:, :2], [[-1.0, 0.0]] * 4, atol=1e-9)
-    np.testing.assert_allclose(rows[:, 6], 1779040800 / 86400)
-    np.testing.assert_allclose(rows[:, 7], 1779040800)
+    np.testing.assert_allclose(rows[:, 6:], [[18.0, 6.0, 1779040800 / 86400, 1779040800]] * 4)
     day, before = encode(
         schema, cells_of_rows([{"at": "2026-05-18T18:00Z"}, {"at": "1969-12-31T18:00Z"}])
     )
     np.testing.assert_allclose(day[:2], before[:2], atol=1e-9)
-    assert before[6] == -0.25
+    assert (day[7], before[7]) == (0.0, 2.0)  # a Monday, and a Wednesday
+    assert before[8] == -0.25
     for wrong in ("yesterday", 1e300):
         assert np.isnan(encode(schema, cells_of_rows([{"at": wrong}]))[:, :MOMENT_COLUMNS]).all()
 
