@@ -29,13 +29,20 @@ from numpy.typing import NDArray
 
 from wolfstream.solver.adaptive import recent_targets
 from wolfstream.solver.adaptive.least_squares import least_squares_step
-from wolfstream.solver.adaptive.recent_targets import RecentTargets, known, median, nearest, repeat
+from wolfstream.solver.adaptive.recent_targets import (
+    RecentTargets,
+    known,
+    median,
+    nearest,
+    targets_repeat,
+)
 from wolfstream.solver.adaptive.regressor import ValueAnswers
 from wolfstream.solver.adaptive.value_mixture import (
     CORE,
     FIRST_WEIGHT,
     MixtureWork,
     ValueMixture,
+    error_unit,
     learn_row,
     mean_square,
     mixture_arrays,
@@ -148,11 +155,11 @@ def value_past_arrays(past: ValuePast) -> dict[str, NDArray[Any]]:
 
 def value_past_from_arrays(arrays: Mapping[str, NDArray[Any]]) -> ValuePast:
     """Return a copy of what `value_past_arrays` returned."""
-    floats = {name: np.array(arrays[name]) for name in _FLOATS}
+    lags, errors, scale, a, P, moving = (np.array(arrays[name]) for name in _FLOATS)
     ring, repeated, seen = (np.array(arrays[name]) for name in ("targets", "repeated", "seen"))
     recent = recent_targets.restored(ring, repeated, int(seen[0]))
     mixture = mixture_from_arrays("mixture", arrays)
-    return ValuePast(seen=seen, recent=recent, mixture=mixture, **floats)
+    return ValuePast(seen, lags, errors, scale, a, P, moving, recent, mixture)
 
 
 class _Work(NamedTuple):
@@ -295,14 +302,13 @@ def _learn_moving(
     unit: u.
     w: weight of the row.
     """
-    if not repeat(past.recent):
+    if not targets_repeat(past.recent):
         return value
     near = nearest(past.recent.ordered[: known(past.seen[0])], value)
     answer = _moved(value, near, past.moving[1])
     work.both[0] = ((y - value) / unit) ** 2
     work.both[1] = ((y - near) / unit) ** 2
-    mean = larger(past.mixture.error[0] / past.mixture.error[1], LEAST_SHARE)
-    weigh_errors(past.moving, work.both, mean, w, work.prior, True)
+    weigh_errors(past.moving, work.both, error_unit(past.mixture), w, work.prior, True)
     return answer
 
 
@@ -334,7 +340,7 @@ def _write_voices(words: Words, voices: Float64Array) -> tuple[float, float, int
         voices[e, 4] = c.weight[e]
         voices[e, 5] = mean_square(c, e)
     seen = past.seen[0]
-    return unit, median(past.recent, seen), known(seen) if repeat(past.recent) else 0
+    return unit, median(past.recent, seen), known(seen) if targets_repeat(past.recent) else 0
 
 
 @compiled

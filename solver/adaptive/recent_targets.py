@@ -47,7 +47,7 @@ def known(seen: int) -> int:
 
 
 @inner
-def repeat(recent: RecentTargets) -> bool:
+def targets_repeat(recent: RecentTargets) -> bool:
     """Return whether targets repeat so often that predictions may be moved to one of them."""
     return bool(recent.repeated[0] > LEAST_REPEATED * (recent.repeated[1] + UNSEEN))
 

@@ -192,7 +192,7 @@ def learn_row(
         c.memory[e] = DECAY * c.memory[e] + w
     c.error[0] = DECAY * c.error[0] + (abs(y - answer) if in_units else least)
     c.error[1] = DECAY * c.error[1] + 1.0
-    unit = larger(c.error[0] / c.error[1], _SMALLEST_UNIT)
+    unit = error_unit(c)
     variance = 1.0 if in_units else NOISE * NOISE * unit * unit
     for s in range(stackers):
         error = y - row.v[experts + s]
@@ -201,6 +201,12 @@ def learn_row(
         least_squares_step(c.a[s], c.P[s], row.difference, row.gain, decay, error, spread)
     weigh_errors(c.weight, errors, unit, w, row.prior, in_units)
     return answer
+
+
+@inner
+def error_unit(c: ValueMixture) -> float:
+    """Return u after at least one sample."""
+    return float(larger(c.error[0] / c.error[1], _SMALLEST_UNIT))
 
 
 @inner

@@ -26,7 +26,7 @@ def _nearest(ordered: Float64Array, value: float) -> float:
 
 @compiled
 def _repeat(recent: RecentTargets) -> bool:
-    return recent_targets.repeat(recent)
+    return recent_targets.targets_repeat(recent)
 
 
 def targets(kind: str, n: int) -> Float64Array:
