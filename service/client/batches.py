@@ -95,9 +95,9 @@ class Batches:
         _check_rows(X)
         if roles.label is not None or _is_path(X):
             raise ValueError("the labels are in a column of X: leave y out, and say label=NAME")
-        elif roles != NO_ROLES:
+        if roles != NO_ROLES:
             raise ValueError("id and weight name columns of X, which has its labels beside it in y")
-        elif isinstance(y, _SCALAR):
+        if isinstance(y, _SCALAR):
             self._set_rows(as_rows(X), [y])
         elif isinstance(X, Iterator) or isinstance(y, Iterator) or not _is_sized(X):
             self._pairs = zip(X, y, strict=True)
