@@ -66,7 +66,7 @@ CMD ["serve"]
 ARG VERSION=0.1.0
 ARG REVISION=""
 LABEL org.opencontainers.image.title="wolfstream" \
-      org.opencontainers.image.description="A server that learns while it serves: online kernel SVMs over REST and websocket" \
+      org.opencontainers.image.description="A server that learns while it serves: online classification and regression over REST and websocket" \
       org.opencontainers.image.licenses="BSD-3-Clause" \
       org.opencontainers.image.version="$VERSION" \
       org.opencontainers.image.revision="$REVISION"

@@ -34,7 +34,7 @@ def printed(content: Any) -> str:
     return console.file.getvalue()
 
 
-def test_table_has_a_line_for_each_model_and_rule(url: str):
+def test_table_has_each_model_and_rule(url: str):
     results = learn(stream("signs", {}), url, Console(file=io.StringIO()))
     text = printed(table(results))
     for line in ("signs", "working_set", "asset", "majority class", "last label"):
@@ -46,6 +46,6 @@ def test_table_has_a_line_for_each_model_and_rule(url: str):
     assert all(one.held_back > 0.8 for one in results)
 
 
-def test_regression_has_its_own(url: str):
+def test_regression_table(url: str):
     results = learn(stream("slope", {"task": "regression"}), url, Console(file=io.StringIO()))
     assert "running mean" in printed(regression_table(results))

@@ -63,7 +63,7 @@ def test_each_page_works_in_a_folder_of_its_own(page: str):
     assert not blocks or blocks[0].text.startswith(f"mkdir -p {stem} && cd {stem}\n")
 
 
-def test_the_page_of_late_labels_is_one_session(tmp_path: Path, commands: Path):
+def test_page_of_late_labels_is_one_session(tmp_path: Path, commands: Path):
     session = run("docs/late-labels.md", tmp_path, commands)
     _, _, _, predicted, labelled, again = session.output("wolfstream serve").responses
     assert predicted["ids"] == ["hall", 7]
@@ -78,14 +78,14 @@ def test_the_page_of_late_labels_is_one_session(tmp_path: Path, commands: Path):
     assert in_csv["results"]["status"] == ["learned"] * 2
 
 
-def test_the_page_of_workers_is_one_session(tmp_path: Path, commands: Path):
+def test_page_of_workers_is_one_session(tmp_path: Path, commands: Path):
     session = run("docs/workers.md", tmp_path, commands)
     served = session.output("wolfstream serve")
     assert [answer["sequence"] for answer in served.responses[-2:]] == [2, 2]
     assert "wolfstream_workers 2.0" in served.text
 
 
-def test_the_page_of_probabilities_is_one_session(tmp_path: Path, commands: Path):
+def test_page_of_probabilities_is_one_session(tmp_path: Path, commands: Path):
     session = run("docs/probabilities.md", tmp_path, commands)
     *_, sure, why, of_bank, described = session.output("wolfstream serve").responses
     assert sum(sure["probability"][0]) == pytest.approx(1.0)
@@ -104,7 +104,7 @@ def test_the_page_of_probabilities_is_one_session(tmp_path: Path, commands: Path
     assert session.output("predict_interval").lines == ["True 0", "True"]
 
 
-def test_the_page_of_challengers_is_one_session(tmp_path: Path, commands: Path):
+def test_page_of_challengers_is_one_session(tmp_path: Path, commands: Path):
     session = run("docs/challengers.md", tmp_path, commands)
     *_, said, board = session.output("wolfstream serve").responses
     assert said["sequence"] == 6
@@ -119,7 +119,7 @@ def test_the_page_of_challengers_is_one_session(tmp_path: Path, commands: Path):
     assert session.output("client.promote").lines[-1] == "{'type': 'linear'}"
 
 
-def test_the_page_of_models_is_one_session(tmp_path: Path, commands: Path):
+def test_page_of_models_is_one_session(tmp_path: Path, commands: Path):
     session = run("docs/models.md", tmp_path, commands)
     ready, created, learned, predicted, job, refitted = session.output("refit").responses
     # On a first start it still compiles what nobody waits for.
@@ -147,7 +147,7 @@ def test_the_page_of_models_is_one_session(tmp_path: Path, commands: Path):
     assert predicted["prediction"] == ["humid"]
 
 
-def test_the_page_of_columns_is_one_session(tmp_path: Path, commands: Path):
+def test_page_of_columns_is_one_session(tmp_path: Path, commands: Path):
     session = run("docs/columns.md", tmp_path, commands)
     *_, learned, described, predicted = session.output("limit used").responses
     assert learned["learned"] == 4
@@ -160,7 +160,7 @@ def test_the_page_of_columns_is_one_session(tmp_path: Path, commands: Path):
     assert json.loads("{" + warned + "}")["warnings"] == predicted["warnings"]
 
 
-def test_the_page_of_operations_is_one_session(tmp_path: Path, commands: Path):
+def test_page_of_operations_is_one_session(tmp_path: Path, commands: Path):
     session = run("docs/operations.md", tmp_path, commands)
     day = session.output("rollback")
     _, created, learned, again, snapshot, mistake, back, history = day.responses
@@ -178,7 +178,7 @@ def test_the_page_of_operations_is_one_session(tmp_path: Path, commands: Path):
     assert (tmp_path / "work" / "operations" / "other-data" / "log.sqlite").exists()
 
 
-def test_the_page_of_formats_is_one_session(tmp_path: Path, commands: Path):
+def test_page_of_formats_is_one_session(tmp_path: Path, commands: Path):
     session = run("docs/formats.md", tmp_path, commands)
     _, _, of_csv, of_lines = session.output("rooms.csv").responses
     assert (of_csv["learned"], of_csv["sequence"]) == (3, 3)
@@ -194,7 +194,7 @@ def test_the_page_of_formats_is_one_session(tmp_path: Path, commands: Path):
     assert inferred["outputs"][0]["data"] == ["humid"]
 
 
-def test_the_page_of_keys_is_one_session(tmp_path: Path, commands: Path):
+def test_page_of_keys_is_one_session(tmp_path: Path, commands: Path):
     session = run("docs/authentication-and-limits.md", tmp_path, commands)
     output = session.output("keys add")
     assert [line.split()[0] for line in output.lines[1:4]] == ["NAME", "ops", "sensors"]
@@ -206,7 +206,7 @@ def test_the_page_of_keys_is_one_session(tmp_path: Path, commands: Path):
     assert listed == {"models": []}
 
 
-def test_the_page_of_python_is_one_session(tmp_path: Path, commands: Path):
+def test_page_of_python_is_one_session(tmp_path: Path, commands: Path):
     session = run("docs/python.md", tmp_path, commands)
     learned, predicted, classes = session.output('client.describe("rooms")').lines
     assert learned.split()[0] == "500"
@@ -243,7 +243,7 @@ def test_the_page_of_python_is_one_session(tmp_path: Path, commands: Path):
         assert float(found[1]) > 75
 
 
-def test_the_page_of_training_is_one_session(tmp_path: Path, commands: Path):
+def test_page_of_training_is_one_session(tmp_path: Path, commands: Path):
     session = run("docs/training-from-files.md", tmp_path, commands)
     trained = session.output("wolfstream train")
     judged = re.search(r"accuracy ([\d.]+)%, kappa ([\d.]+) of 50 samples", trained.text)
@@ -260,7 +260,7 @@ def test_the_page_of_training_is_one_session(tmp_path: Path, commands: Path):
     assert served.responses[-1]["prediction"] == ["humid"]
 
 
-def test_the_page_of_learners_of_ones_own_is_one_session(tmp_path: Path):
+def test_page_of_learners_of_ones_own_is_one_session(tmp_path: Path):
     session = run("docs/heads.md", tmp_path)  # a forked command does not read PYTHONPATH
     assert session.output("running_mean.py <<").responses[-1]["prediction"] == [52.0]
     created, learned, predicted = session.output("river.forest").responses[-3:]

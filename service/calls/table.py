@@ -44,10 +44,12 @@ from wolfstream.service.errors import (
     UnusableState,
 )
 
-# Whether a call may be sent again if its answer is lost. "same": the answer is the same, too.
-# "keyed": under an Idempotency-Key it is. "harmless": the model is the same, and the answer says
-# that it was. "never": it would be done twice.
-Again: TypeAlias = Literal["same", "keyed", "harmless", "never"]
+# Whether a call may be repeated after a lost response.
+# "same": the model and the response are as if it had been sent once.
+# "keyed": so they are under an Idempotency-Key.
+# "harmless": the model is, and the response says that nothing was left to do.
+# "never": the call would be carried out twice.
+Repeat: TypeAlias = Literal["same", "keyed", "harmless", "never"]
 Refusals: TypeAlias = tuple[type[Refusal], ...]
 
 MODEL, INFERENCE = "/v1/models/{name}", "/v2"
@@ -66,20 +68,20 @@ class Response(NamedTuple):
 
 
 class Call(NamedTuple):
-    """One call.
+    """What a call is named, takes and returns, and who may send it.
 
-    name: of its endpoint, and in generated clients.
+    name: that of its endpoint, and of the method in generated clients.
     method, path: `WEBSOCKET` opens a stream.
     scope: that its key needs; None if it needs none.
     tag: its part of the OpenAPI document; None if it is not described there.
-    gives: its successful responses by status, the usual one first.
-    takes: the schema of its body; None without one.
+    responses: the successful ones by status, the usual one first.
+    body: the name of its type; None without one.
     refusals: the endpoint's; the layers around it have more.
     query, headers: the parameters that it takes; others in a query are refused.
     counted: whether its rows count against the quota of its key.
     hot: whether it carries the traffic: workers answer it, and it goes around FastAPI's routing.
     of_view: whether a replica that follows the model may answer it.
-    again: see `Again`.
+    repeat: see `Repeat`.
     frame: its `op` on a stream; None if it has no frame.
     """
 
@@ -88,21 +90,21 @@ class Call(NamedTuple):
     path: str
     scope: Scope | None
     tag: str | None
-    gives: Mapping[int, Response]
-    takes: str | None = None
+    responses: Mapping[int, Response]
+    body: str | None = None
     refusals: Refusals = ()
     query: tuple[str, ...] = ()
     headers: tuple[str, ...] = ()
     counted: bool = False
     hot: bool = False
     of_view: bool = False
-    again: Again = "never"
+    repeat: Repeat = "never"
     frame: str | None = None
 
 
 _PROTOCOL = "inference protocol"
 _COLUMNS = ("label", "id", "weight")
-_ASKED = (
+_PREDICTION_QUERY = (
     *("head", "min_sequence", "max_lag", "probability", "confidence", "explain", "costs"),
     *_COLUMNS,
 )
@@ -139,19 +141,19 @@ def _get(
     query: tuple[str, ...] = (),
     headers: tuple[str, ...] = (),
 ) -> Call:
-    """Return a call that reads."""
-    gives = {200: Response(schema, meaning)}
+    """Return a call that only reads, so it may be repeated."""
+    responses = {200: Response(schema, meaning)}
     return Call(
         name,
         "GET",
         path,
         scope,
         tag,
-        gives,
+        responses,
         refusals=refusals,
         query=query,
         headers=headers,
-        again="same",
+        repeat="same",
     )
 
 
@@ -163,13 +165,13 @@ _LEARN = Call(
     "learn",
     "learning",
     _LEARNED,
-    takes="Samples",
+    body="Samples",
     refusals=(*_SAMPLES, AnotherState, KeyReused, *_FULL),
     query=_COLUMNS,
     headers=_LEARNING,
     counted=True,
     hot=True,
-    again="keyed",
+    repeat="keyed",
     frame="learn",
 )
 _INFER = Call(
@@ -179,13 +181,13 @@ _INFER = Call(
     "predict",
     _PROTOCOL,
     {200: Response("InferenceAnswer", "The predictions.")},
-    takes="InferenceRequest",
+    body="InferenceRequest",
     refusals=_INFER_REFUSALS,
     headers=_LENGTH,
     counted=True,
     hot=True,
     of_view=True,
-    again="same",
+    repeat="same",
 )
 
 CALLS: tuple[Call, ...] = (
@@ -198,15 +200,15 @@ CALLS: tuple[Call, ...] = (
         "predict",
         "predicting",
         {200: Response("Prediction", "The predictions of the model of this sequence.")},
-        takes="Rows",
+        body="Rows",
         refusals=(
             *(*_SAMPLES, AnotherState, IdTaken, Untrained, NotReached, QueueFull, StorageFailed),
         ),
-        query=_ASKED,
+        query=_PREDICTION_QUERY,
         counted=True,
         hot=True,
         of_view=True,
-        again="same",
+        repeat="same",
         frame="predict",
     ),
     Call(
@@ -216,13 +218,13 @@ CALLS: tuple[Call, ...] = (
         "learn",
         "learning",
         {200: Response("Labelled", "What became of each label; what is learned is durable.")},
-        takes="LateLabels",
+        body="LateLabels",
         query=("label", "id"),
         refusals=(*_SAMPLES, AnotherState, *_FULL),
         headers=("If-Match",),
         counted=True,
         hot=True,
-        again="harmless",
+        repeat="harmless",
         frame="label",
     ),
     Call(
@@ -233,7 +235,7 @@ CALLS: tuple[Call, ...] = (
         None,
         {},
         query=("producer",),
-        again="same",
+        repeat="same",
     ),
     _get("inference_server", INFERENCE, _PROTOCOL, "InferenceServer", "Done."),
     _get(
@@ -283,9 +285,9 @@ CALLS: tuple[Call, ...] = (
         "learn",
         "refitting",
         {202: Response("Job", "The job, queued or running.")},
-        takes="Nothing",
+        body="Nothing",
         refusals=(*_BODY, UnknownModel, NoSuchHead, JobsFull, ModelBroken),
-        again="harmless",
+        repeat="harmless",
     ),
     _get("list_jobs", f"{MODEL}/jobs", "refitting", "Jobs", "The jobs.", UnknownModel),
     _get(
@@ -298,7 +300,16 @@ CALLS: tuple[Call, ...] = (
         UnknownJob,
     ),
     _get("livez", "/livez", "health", "Status", "The process responds.", ServerFailed, scope=None),
-    _get("readyz", "/readyz", "health", "Status", "The server is ready.", NotReady, scope=None),
+    _get(
+        "readyz",
+        "/readyz",
+        "health",
+        "Status",
+        "The server is ready.",
+        NotReady,
+        scope=None,
+        query=("learning",),
+    ),
     _get("metrics", "/metrics", "health", "Metrics", "The metrics."),
     _get("list_models", "/v1/models", "models", "Models", "The models, by name."),
     _get(
@@ -324,9 +335,9 @@ CALLS: tuple[Call, ...] = (
             201: Response("Created", "The model is new."),
             200: Response("Created", "The model exists with this spec."),
         },
-        takes="NewModel",
+        body="NewModel",
         refusals=(*_BODY, ModelExists, TooManyModels, ModelsFull, ModelBroken, StorageFailed),
-        again="same",
+        repeat="same",
     ),
     Call(
         "delete_model",
@@ -337,7 +348,7 @@ CALLS: tuple[Call, ...] = (
         {204: Response("Nothing", "The model is deleted.")},
         refusals=(UnknownModel, AnotherState, Invalid, StorageFailed),
         headers=("If-Match",),
-        again="harmless",
+        repeat="harmless",
     ),
     # It reveals samples.
     _get(
@@ -361,12 +372,12 @@ CALLS: tuple[Call, ...] = (
             201: Response("Created", "The model is new, and durable."),
             200: Response("Created", "The model exists in this state."),
         },
-        takes="ModelFile",
+        body="ModelFile",
         refusals=(
             *(UnsupportedFormat, TooLarge, UnusableState, StateExists, TooManyModels),
             *(MemoryFull, ModelsFull, StorageFailed),
         ),
-        again="same",
+        repeat="same",
     ),
     _get(
         "list_snapshots", f"{MODEL}/history", "history", "History", "The snapshots.", UnknownModel
@@ -378,9 +389,9 @@ CALLS: tuple[Call, ...] = (
         "admin",
         "history",
         {201: Response("Snapshot", "The snapshot is on disk.")},
-        takes="Nothing",
+        body="Nothing",
         refusals=(*_SNAPSHOT, SnapshotFailed),
-        again="harmless",
+        repeat="harmless",
     ),
     Call(
         "roll_back_model",
@@ -389,7 +400,7 @@ CALLS: tuple[Call, ...] = (
         "admin",
         "history",
         {200: Response("Model", "The model as it is now.")},
-        takes="Rollback",
+        body="Rollback",
         refusals=(*_SNAPSHOT, AnotherState, StorageFailed),
         headers=("If-Match",),
     ),
@@ -408,7 +419,7 @@ CALLS: tuple[Call, ...] = (
         "admin",
         "challengers",
         {200: Response("Model", "The model as it is now.")},
-        takes="Promotion",
+        body="Promotion",
         refusals=(
             *(*_BODY, UnknownModel, ModelBroken, NotFollowing, LagsBehind),
             *(SnapshotFailed, StorageFailed, AnotherState),
@@ -433,7 +444,7 @@ CALLS: tuple[Call, ...] = (
         UnknownModel,
     ),
     # Of a fleet; the document describes every server.
-    Call("describe_fleet", "GET", "/v1/fleet", "predict", None, {}, again="same"),
-    Call("give_views", "POST", VIEWS, None, None, {}, again="same"),
+    Call("describe_fleet", "GET", "/v1/fleet", "predict", None, {}, repeat="same"),
+    Call("give_views", "POST", VIEWS, None, None, {}, repeat="same"),
 )
 BY_NAME: Mapping[str, Call] = {call.name: call for call in CALLS}

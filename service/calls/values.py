@@ -175,6 +175,8 @@ class Status(Body):
     """What the server says of itself."""
 
     status: str
+    learning: NotRequired[str]
+    """Why samples are refused, while the journal cannot be written."""
     compiling: NotRequired[str]
     """How much of the code for all kinds of models is compiled."""
     broken: NotRequired[str]

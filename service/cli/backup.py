@@ -81,13 +81,14 @@ def _read_point(text: str) -> "RestorePoint":
     if at and model and sequence.isascii() and sequence.isdecimal():
         return RestorePoint(model=model, sequence=int(sequence))
     try:
-        moment = datetime.fromisoformat(text)
-    except ValueError:
+        # A time near the ends of the calendar has no timestamp in some time zones.
+        seconds = datetime.fromisoformat(text).timestamp()
+    except (ValueError, OverflowError):
         raise click.BadParameter(
             f"{text!r} is neither MODEL@SEQUENCE nor a time such as 2026-03-01T09:30:00Z",
             param_hint="--to",
         ) from None
-    return RestorePoint(time=int(moment.timestamp() * 1000))
+    return RestorePoint(time=int(seconds * 1000))
 
 
 def _print(directory: Path, reaches: "list[Reach]") -> None:

@@ -59,7 +59,7 @@ _TYPES = {"int": "a whole number", "float": "a number", "bool": "true or false"}
 )
 @click.version_option(package_name="wolfstream")
 def main() -> None:
-    """A server that learns while it serves: online kernel SVMs.
+    """A server that learns while it serves: online classification and regression.
 
     `serve` runs the server. `replay` streams a file of labelled samples into a model of a running
     server, and shows how well it predicts each sample just before it learns it. `keys` manages who

@@ -52,6 +52,17 @@ class UserPath(click.Path):
         return super().convert(Path(value).expanduser(), param, ctx)
 
 
+class Count(click.IntRange):
+    """A whole number from a least one on, of at most 63 bits; more would be no sequence."""
+
+    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> int:
+        """Return a checked number."""
+        number: int = super().convert(value, param, ctx)
+        if number >= 1 << 63:
+            self.fail(f"{number} is too large", param, ctx)
+        return number
+
+
 data_option = click.option(
     "--data",
     type=UserPath(file_okay=False),

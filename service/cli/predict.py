@@ -81,7 +81,8 @@ def predict(
         # The reader has closed the pipe; buffered output must not raise again at exit.
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
     except OSError as error:
-        raise Failure(f"{output}: {error.strerror or error}") from None
+        place = output or "standard output"
+        raise Failure(f"{place}: {error.strerror or error}") from None
     except KeyboardInterrupt:
         raise Interrupted("interrupted") from None
 

@@ -9,6 +9,7 @@ import click
 
 from wolfstream.service.cli.failures import Failure, Interrupted, NoConnection
 from wolfstream.service.cli.options import (
+    Count,
     DataSource,
     UserPath,
     check_server_url,
@@ -70,10 +71,8 @@ if TYPE_CHECKING:
     show_default=True,
     help="http sends one request after another, websocket many at a time.",
 )
-@click.option(
-    "--skip", type=click.IntRange(0), default=0, metavar="N", help="Skip the first N samples."
-)
-@click.option("--limit", type=click.IntRange(1), metavar="N", help="Stop after N samples.")
+@click.option("--skip", type=Count(0), default=0, metavar="N", help="Skip the first N samples.")
+@click.option("--limit", type=Count(1), metavar="N", help="Stop after N samples.")
 @column_options()
 @click.option(
     "--features",

@@ -7,6 +7,7 @@ from typing import Any
 import click
 
 from wolfstream.service.cli.options import (
+    Count,
     UserPath,
     ask_first,
     read_json,
@@ -136,7 +137,7 @@ def history(model: str, url: str, as_json: bool) -> None:
 
 @click.command()
 @_model
-@click.argument("sequence", type=click.IntRange(0))
+@click.argument("sequence", type=Count(0))
 @ask_first("Forget what the model has learned since?")
 @server_option
 def rollback(model: str, sequence: int, url: str) -> None:

@@ -7,7 +7,14 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from wolfstream.service.cli.failures import Failure
-from wolfstream.service.cli.options import MODEL_NAME, NAME_RULE, UserPath, data_option, file_errors
+from wolfstream.service.cli.options import (
+    MODEL_NAME,
+    NAME_RULE,
+    Count,
+    UserPath,
+    data_option,
+    file_errors,
+)
 from wolfstream.service.cli.tables import table
 from wolfstream.service.cli.train import check_out
 
@@ -54,7 +61,7 @@ def snapshot() -> None:
 )
 @click.option(
     "--sequence",
-    type=click.IntRange(0),
+    type=Count(0),
     metavar="N",
     help="Export the kept snapshot of this sequence; GET .../history lists them.  [default: see "
     "above]",

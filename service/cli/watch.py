@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from wolfstream.service.cli.options import server_client, server_option
+from wolfstream.service.cli.options import Count, server_client, server_option
 from wolfstream.service.errors import visible
 
 # rich is imported when the command runs: help is quick.
@@ -19,7 +19,7 @@ _RATES = {"samples_per_second": "samples a second", "rows_per_second": "rows a s
 
 @click.command()
 @click.argument("model")
-@click.option("--count", type=click.IntRange(1), metavar="N", help="End after N states.")
+@click.option("--count", type=Count(1), metavar="N", help="End after N states.")
 @server_option
 def watch(model: str, count: int | None, url: str) -> None:
     """Show MODEL as it learns and predicts, once a second, until Ctrl-C or its deletion.

@@ -7,8 +7,8 @@ column, or it yields (row, label) pairs. A weight is a number for all samples, o
 """
 
 import sys
-from collections.abc import Iterator, Mapping, Sequence
-from itertools import chain, islice, pairwise
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from itertools import chain, islice, pairwise, zip_longest
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -30,6 +30,12 @@ _NUMBER = (bool, int, float, np.generic, type(None))
 # What has no rows, or, like a set, none in an order.
 _NO_ROWS = (bytes, bool, int, float, complex, set, frozenset)
 _SCALAR = (str, bytes, bool, int, float, np.generic)
+
+
+_NO_LABELS = (
+    "without y, X must be a table with a column of labels or yield (row, label) pairs: give the "
+    "labels as y"
+)
 
 
 class Batch(NamedTuple):
@@ -100,7 +106,7 @@ class Batches:
         if isinstance(y, _SCALAR):
             self._set_rows(as_rows(X), [y])
         elif isinstance(X, Iterator) or isinstance(y, Iterator) or not _is_sized(X):
-            self._pairs = zip(X, y, strict=True)
+            self._pairs = _pairs_of(X, y)
         else:
             _check_beside(X, y)
             self._set_rows(as_rows(X), _as_labels(y))
@@ -169,10 +175,13 @@ class Batches:
             if not pairs:
                 self._end_weights()
                 return None
-            pair_rows, labels = zip(*pairs, strict=True)
+            try:
+                pair_rows, labels = zip(*pairs, strict=True)
+            except (TypeError, ValueError):
+                raise ValueError(_NO_LABELS) from None
             rows = as_rows(list(pair_rows))
             if len(rows) != len(labels):
-                raise ValueError("each row of X must be an array or named numbers")
+                raise ValueError(_NO_LABELS)
             return Batch(rows, list(labels), self._next_weights(len(pairs)))
         if not len(self._rows):
             self._end_weights()
@@ -205,6 +214,15 @@ class Batches:
             hint = f"; if y is a column of X, write label={labels[0][:40]!r}" if named else ""
             raise ValueError(f"there are {len(rows)} rows in X and {len(labels)} values in y{hint}")
         self._rows, self._labels = rows, labels
+
+
+def _pairs_of(X: Iterable[Any], y: Iterable[Any]) -> Iterator[tuple[Any, Any]]:
+    """Yield rows with their labels. Raises ValueError where either ends before the other."""
+    end = object()
+    for row, label in zip_longest(X, y, fillvalue=end):
+        if row is end or label is end:
+            raise ValueError("X and y have different lengths: give one label for each row")
+        yield row, label
 
 
 def split_roles(label: Any, id_column: Any, weight: Any) -> tuple[Roles, Any]:

@@ -103,8 +103,13 @@ def _describe(status: int, problem: dict[str, Any]) -> str:
     text = f"{status} {problem.get('title', 'refused')}"
     if problem.get("detail"):
         text += f": {problem['detail']}"
-    errors = problem.get("errors") or []
-    first = [f"{e.get('pointer', '')} {e.get('detail', '')}".strip() for e in errors[:3]]
+    errors = problem.get("errors")
+    if not isinstance(errors, list):  # the problem of a proxy, which has a form of its own
+        errors = []
+    first = [
+        f"{e.get('pointer', '')} {e.get('detail', '')}".strip() if isinstance(e, dict) else str(e)
+        for e in errors[:3]
+    ]
     if first:
         text += f" ({'; '.join(first)}{'; ...' if len(errors) > 3 else ''})"
     return " ".join(text.split())

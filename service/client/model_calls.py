@@ -19,9 +19,13 @@ class ModelCalls(Sender):
     """The calls that create, describe, roll back, promote and delete models."""
 
     def models(self) -> Steps[list[dict[str, Any]]]:
-        """List all models: name, sequence, number of features. Raises ClientError, as all calls do.
+        """List all models, each a dict of `model`, `sequence`, `epoch`, `status` and `features`.
 
-        print([model["name"] for model in client.models()])
+        Raises ClientError, as all calls do.
+
+            print([model["model"] for model in client.models()])
+
+        `model` is the name.
         """
         response = yield from self._read("list_models")
         return list(response.get("models", []))
@@ -212,8 +216,11 @@ def _save_or_load(content: bytes, name: str, path: str | os.PathLike[str] | None
     """
     if path is not None:
         partial = Path(f"{os.fspath(path)}.partial")
-        partial.write_bytes(content)
-        partial.replace(path)
+        try:
+            partial.write_bytes(content)
+            partial.replace(path)
+        finally:
+            partial.unlink(missing_ok=True)
         return None
     from wolfstream.service.offline.estimator_files import decode
 

@@ -41,7 +41,7 @@ class Sender:
                 backoff.record_answer()
                 return decode(request, reply)
             except ClientError as error:
-                if not request.again and not isinstance(error, Refused):
+                if not request.repeatable and not isinstance(error, Refused):
                     raise
                 pause = backoff.pause(error)
             yield pause

@@ -38,7 +38,7 @@ class Request(NamedTuple):
     headers: Mapping[str, str] = {}
     # Whether it may be sent again after a lost response: the server applies it once, or applying it
     # twice makes no difference.
-    again: bool = True
+    repeatable: bool = True
 
 
 class Reply(NamedTuple):

@@ -56,9 +56,9 @@ def request_of(
     job: str = "",
 ) -> Request:
     """Return the request of a call. model, job: see `call_path`."""
-    method, again = BY_NAME[call].method, BY_NAME[call].again != "never"
+    method, repeatable = BY_NAME[call].method, BY_NAME[call].repeat != "never"
     path = call_path(call, model, job)
-    return Request(method, path, body, query or {}, headers or {}, again)
+    return Request(method, path, body, query or {}, headers or {}, repeatable)
 
 
 def learning_call(head: str) -> str:
@@ -161,7 +161,14 @@ def connection_options(
 
 
 def tls_context(url: str, verify: Verify) -> ssl.SSLContext | bool:
-    """Return the TLS context for https and wss; False for a URL without TLS."""
+    """Return the TLS context for https and wss; False for a URL without TLS.
+
+    Args:
+        url: of the server, with https for a websocket too.
+        verify: see `client.sync.Client`.
+
+    Raises OSError for certificates that cannot be read.
+    """
     if urlsplit(url).scheme != "https":
         return False
     if isinstance(verify, ssl.SSLContext):
@@ -170,6 +177,7 @@ def tls_context(url: str, verify: Verify) -> ssl.SSLContext | bool:
         return httpx.create_ssl_context(verify=verify)
     if Path(verify).is_dir():
         return ssl.create_default_context(capath=str(verify))
+    Path(verify).open("rb").close()  # `ssl` does not name a file that it cannot read
     return ssl.create_default_context(cafile=str(verify))
 
 

@@ -5,6 +5,7 @@ import time
 from collections.abc import Callable, Sequence
 from typing import Protocol
 
+from wolfstream.service.boot_clock import boot_seconds
 from wolfstream.service.cluster.channel import Channel, FrameKind, LeaderState, ResourceUse
 from wolfstream.service.engine.facade import Engine
 from wolfstream.service.errors import NotLeader, NotReady, UnknownModel
@@ -160,10 +161,9 @@ class Announcements:
 
         So a worker also notices if this process is suspended and announces nothing.
         """
-        now = time.monotonic()
-        self._heard_due = now + _HEARD_SECONDS
+        self._heard_due = time.monotonic() + _HEARD_SECONDS
         for channel in self._workers:
-            channel.send(FrameKind.HEARD, now - fleet.lag_seconds)
+            channel.send(FrameKind.HEARD, boot_seconds() - fleet.lag_seconds)
 
     def _announce_published(self, models: Sequence[Model]) -> None:
         """Announce new models and specs before the requests that caused them are answered."""

@@ -11,6 +11,7 @@ import logging
 from collections.abc import Callable, Mapping
 from typing import Any
 
+from wolfstream.service.boot_clock import boot_seconds
 from wolfstream.service.cluster.follower import Follower, OutOfStep
 from wolfstream.service.cluster.members import Replica
 from wolfstream.service.cluster.peers import PeerFailed, Peers, PeerUnreachable
@@ -30,7 +31,7 @@ _INLINE_BYTES = 1 << 19
 
 
 class FollowedView:
-    """The copy of one view. Used on the event loop, by whose clock times are.
+    """The copy of one view. Used on the event loop, by whose clock times are but for `confirmed`.
 
     Attributes:
         name: of the model.
@@ -38,7 +39,7 @@ class FollowedView:
         target: the replica that serves the view; None if that is not known.
         used: when the view last made a prediction.
         taken: when its last version arrived.
-        confirmed: until when the view is known to have been the newest.
+        confirmed: until when the view is known to have been the newest, by boot_seconds().
         shown: a revision that the leader has shown to a client of this replica, and that the view
             has not reached; None if there is none.
     """
@@ -185,7 +186,7 @@ class FollowedViews:
         view = self._views.get(name)
         if view is None or view.model is None:
             return 0.0
-        return self._loop.time() - view.confirmed
+        return boot_seconds() - view.confirmed
 
     def record_shown(self, name: str, tag: str) -> None:
         """Record the entity tag of a response that a model's leader has sent to a client."""
@@ -260,13 +261,13 @@ class FollowedViews:
         """Request views from one replica for as long as any copy needs it."""
         try:
             while views := self._views_from(url):
-                began = self._loop.time()
+                began, sent = self._loop.time(), boot_seconds()
                 target = views[0].target
                 assert target is not None
                 try:
                     versions = {view.name: view.version for view in views}
                     response = await self._peers.views(target, versions)
-                    await self._take(url, views, response, began)
+                    await self._take(url, views, response, sent)
                 except PeerUnreachable:
                     self._roles.suspect(target)
                     await asyncio.sleep(_PAUSE_SECONDS)
@@ -291,7 +292,7 @@ class FollowedViews:
             url: address of the replica.
             views: the views that were requested.
             response: the response.
-            sent: when the request was sent; the response may be as old as that.
+            sent: when the request was sent, by boot_seconds(); the response may be as old as that.
         """
         for view in views:
             name = view.name

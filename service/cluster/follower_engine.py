@@ -3,9 +3,9 @@
 import asyncio
 import logging
 import threading
-import time
 from typing import Any
 
+from wolfstream.service.boot_clock import boot_seconds
 from wolfstream.service.cluster.calls import Calls
 from wolfstream.service.cluster.channel import Channel, FrameKind, LeaderState, labels_to_plain
 from wolfstream.service.cluster.versions import ViewVersion
@@ -64,8 +64,8 @@ class FollowerEngine:
         self.metrics = Metrics()
         self.warm = asyncio.Event()
         self._state = LeaderState()  # as last announced
-        # When the leader last heard its fleet, by time.monotonic().
-        self._heard = time.monotonic()
+        # When the leader last heard its fleet, by boot_seconds().
+        self._heard = boot_seconds()
         self._state_changed = asyncio.Event()  # set, and replaced, with each state
         self._models: dict[str, Model] = {}  # name -> announced model
         self._calls = Calls()
@@ -131,7 +131,7 @@ class FollowerEngine:
 
     def _check_heard(self) -> None:
         """Raise NotReady if it is too long ago that the leader heard its fleet."""
-        lag = time.monotonic() - self._heard
+        lag = boot_seconds() - self._heard
         if self._settings.fleet and lag > self._settings.max_lag_seconds + _HEARD_LATE_SECONDS:
             raise NotReady(
                 f"this replica has not heard of its fleet for {lag:.0f} s: other replicas may lead "

@@ -10,13 +10,13 @@ import json
 import logging
 import operator
 import random
-import time
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any, NamedTuple
 
 from nats.aio.msg import Msg
 from nats.errors import Error
 
+from wolfstream.service.boot_clock import boot_seconds
 from wolfstream.service.cluster.quorum import Quorum, StreamState
 from wolfstream.service.fleet import commit_messages
 from wolfstream.service.fleet.connection import NatsConnection
@@ -37,21 +37,21 @@ class Namesakes:
             silent_seconds: time without announcements after which a replica counts as gone.
         """
         self._url, self._beat, self._silent = url, beat_seconds, silent_seconds
-        # All times are of time.monotonic().
+        # All times are of boot_seconds().
         self._heard_at = self._silent_until = self._announced_at = -float("inf")
         # When this replica began to announce itself without breaks of `silent_seconds`.
-        self._announces_since = time.monotonic()
+        self._announces_since = boot_seconds()
 
     @property
     def silenced(self) -> bool:
         """Whether this replica is silent because another one has its address; on any thread."""
-        return time.monotonic() < self._silent_until
+        return boot_seconds() < self._silent_until
 
     def may_announce(self) -> bool:
         """Return whether this replica may announce itself; if so, record that it does so now."""
         if self.silenced:
             return False
-        now = time.monotonic()
+        now = boot_seconds()
         if now > self._announced_at + self._silent:  # this replica counted as gone
             self._announces_since = now
         self._announced_at = now
@@ -59,7 +59,7 @@ class Namesakes:
 
     def record_heard(self) -> None:
         """Record that another replica with the address was heard; become silent if it was first."""
-        now = time.monotonic()
+        now = boot_seconds()
         if now > self._heard_at + self._silent:
             logger.error(
                 "another replica has the same address, and the others cannot tell them apart: "
@@ -146,7 +146,7 @@ class Members:
         self.url = url
         self._max_lag_seconds = max_lag_seconds
         self._nats, self._report = nats, report
-        # All times are of time.monotonic().
+        # All times are of boot_seconds().
         self._heard: dict[str, tuple[float, Replica]] = {}  # url -> (when, announcement)
         self._suspected: dict[str, float] = {}  # url -> when a connection to it failed
         self._namesakes, self._secret = Namesakes(url, BEAT_SECONDS, _SILENT_SECONDS), ""
@@ -161,7 +161,7 @@ class Members:
 
         That takes a moment after the start, and after this replica was suspended or cut off.
         """
-        return time.monotonic() > self._quorum.unbroken_since + 2 * BEAT_SECONDS
+        return boot_seconds() > self._quorum.unbroken_since + 2 * BEAT_SECONDS
 
     @property
     def lag_seconds(self) -> float:
@@ -169,7 +169,7 @@ class Members:
 
         They also count while this process is suspended, or its server is cut off from the others.
         """
-        lag = time.monotonic() - self._quorum.confirmed
+        lag = boot_seconds() - self._quorum.confirmed
         return lag if lag > _SILENT_SECONDS or not self._nats.connected else 0.0
 
     @property
@@ -189,7 +189,7 @@ class Members:
 
     def others(self) -> list[Replica]:
         """Return the other replicas that were heard lately."""
-        now = time.monotonic()
+        now = boot_seconds()
         # Without a server nobody can be heard, so replicas count while announcements are valid.
         disconnected = not (self._nats.connected or self.outdated)
         since = now - self.lag_seconds if disconnected else now
@@ -225,7 +225,7 @@ class Members:
         """Record a failed connection to a replica: unless it is heard again, it counts as gone."""
         heard, _ = self._heard.get(url, (0.0, None))
         if self._suspected.get(url, 0.0) < heard:
-            self._suspected[url] = time.monotonic()
+            self._suspected[url] = boot_seconds()
 
     def announce(self) -> None:
         """Announce this replica to the others now."""
@@ -266,7 +266,7 @@ class Members:
             logger.warning("announcement of a replica of another version ignored")
             return
         if replica.url != self.url:
-            self._heard[replica.url] = time.monotonic(), replica
+            self._heard[replica.url] = boot_seconds(), replica
         elif replica.secret != self._secret:
             self._namesakes.record_heard()
 

@@ -22,6 +22,10 @@ COMMAND = ("-m", "wolfstream.service.server.worker")
 # A worker that lived for less than this is restarted after a pause, which doubles up to a bound.
 _YOUNG_SECONDS = 10.0
 _MAX_PAUSE_SECONDS = 10.0
+# A worker sends its counts every second. One that has sent nothing for so long is ended: the system
+# would go on giving it connections. One that starts may take longer until its first frame.
+_SILENT_SECONDS, _STARTING_SECONDS = 20.0, 180.0
+_CHECK_SECONDS = 1.0
 # How long workers that stop may take to answer their requests; longer than their own timeouts.
 _STOP_SECONDS = 12.0
 
@@ -105,10 +109,15 @@ class WorkerProcesses:
                 start_new_session=True,
             )
         self._running.add(process)
+        watching: asyncio.Task[None] | None = None
         try:
-            self._leader.connect(await self._open(ours))
+            channel = await self._open(ours)
+            self._leader.connect(channel)
+            watching = asyncio.create_task(_end_if_silent(process, channel))
             return await process.wait()
         finally:
+            if watching is not None:
+                watching.cancel()
             self._running.discard(process)
 
     async def _open(self, ours: socket.socket) -> Channel:
@@ -118,6 +127,21 @@ class WorkerProcesses:
         settings = self._settings.model_dump_json(exclude=secrets)
         channel.send(settings, self._forward, self._keys())
         return channel
+
+
+async def _end_if_silent(process: Process, channel: Channel) -> None:
+    """End a worker that is stopped or hangs, so that another one takes its connections."""
+    while channel.silent_seconds < (  # noqa: ASYNC110
+        _SILENT_SECONDS if channel.was_heard else _STARTING_SECONDS
+    ):
+        await asyncio.sleep(_CHECK_SECONDS)
+    logger.error(
+        "worker does not answer, ending it: pid=%d seconds=%.0f",
+        process.pid,
+        channel.silent_seconds,
+    )
+    with contextlib.suppress(ProcessLookupError):
+        process.kill()
 
 
 def read_settings(connection: socket.socket) -> tuple[Settings, str, bytes | None]:

@@ -11,10 +11,10 @@ The same responses say how many copies of a stream are up to date, and how full 
 import asyncio
 import itertools
 import logging
-import time
 from collections.abc import Mapping
 from typing import Any, NamedTuple
 
+from wolfstream.service.boot_clock import boot_seconds
 from wolfstream.service.fleet.connection import NatsConnection, NatsRefusal, NatsTimeout
 from wolfstream.service.fleet.streams import STREAMS, configured_bytes
 
@@ -36,7 +36,7 @@ class StreamState(NamedTuple):
 class Quorum:
     """When a majority of the servers was last heard. `run` asks on the connection's loop.
 
-    Times are by time.monotonic(); any thread may read them.
+    Times are by boot_seconds(); any thread may read them.
 
     Attributes:
         confirmed: when the majority was last heard.
@@ -52,7 +52,7 @@ class Quorum:
             max_break_seconds: after a longer break, this replica may have missed announcements.
         """
         self._nats, self._max_break_seconds = nats, max_break_seconds
-        self.confirmed = self.unbroken_since = time.monotonic()
+        self.confirmed = self.unbroken_since = boot_seconds()
         self.streams: Mapping[str, StreamState] = {}
 
     async def run(self) -> None:
@@ -64,7 +64,7 @@ class Quorum:
                 await asyncio.sleep(_ASK_SECONDS)
 
     async def _ask(self, stream: str) -> None:
-        sent = time.monotonic()
+        sent = boot_seconds()
         try:
             info = await self._nats.call(f"STREAM.INFO.{stream}", {})
             heard_ago = majority_heard_ago(info)
@@ -81,7 +81,7 @@ class Quorum:
     def _confirm(self, at: float) -> None:
         """Record that the majority was heard at a time."""
         if at > self.confirmed + self._max_break_seconds:
-            self.unbroken_since = time.monotonic()
+            self.unbroken_since = boot_seconds()
         self.confirmed = max(self.confirmed, at)
 
 

@@ -71,7 +71,7 @@ class LineLimit(logging.Filter):
         limit = self._connection_lines if is_connection else self._lines
         with self._lock:
             second = self._seconds.setdefault(place, _Second())
-            if record.created - second.began >= 1.0:
+            if not 0.0 <= record.created - second.began < 1.0:  # below 0: the clock was put back
                 second.began, second.lines = record.created, 0
             second.lines += 1
             if second.lines > limit:

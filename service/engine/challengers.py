@@ -218,7 +218,7 @@ class Challengers:
         self._models.learner(model)
         challenger = self._challengers.get(model)
         if challenger is None:
-            raise UnknownModel(f"model {model.name!r} follows none")
+            raise UnknownModel(f"model {model.name!r} follows no other model")
         return challenger
 
     def _next_blocks(self, challenger: _Challenger) -> list[FollowedBlock]:

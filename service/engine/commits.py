@@ -27,6 +27,9 @@ logger = logging.getLogger(__name__)
 
 # How long a group waits for the slowest log; the requests of all other models wait meanwhile.
 _PATIENCE_SECONDS = 0.25
+# For how long a failed commit counts as an obstacle to the next one, if there is none meanwhile: a
+# balancer that sends nothing to a server with an obstacle then tries it again.
+_OBSTACLE_SECONDS = 30.0
 
 
 class Commits:
@@ -43,6 +46,30 @@ class Commits:
         # term whose part of a commit is unfinished -> its model and the commit's new keys. The
         # model may have been handed over or deleted since.
         self._unfinished: dict[Term, tuple[Model, list[KeyedRequest]]] = {}
+        # Why the last commit failed, and until when that counts, by the monotonic clock.
+        self._failed = "", 0.0
+
+    def obstacle(self) -> str:
+        """Return why the next commit will probably fail, "" if nothing says so; on any thread."""
+        failed, until = self._failed
+        seen = self._journal.obstacle()
+        return seen or (failed if time.monotonic() < until else "")
+
+    def _note(self, outcomes: Collection[StorageFailed | None]) -> None:
+        """Log each reason of failures once, and remember one if nothing was written.
+
+        Many models fail for the same reason. That another replica leads a model is no obstacle.
+
+        outcomes: of each term's part; None where it is durable.
+        """
+        failed = [
+            error for error in outcomes if error is not None and not isinstance(error, Unfinished)
+        ]
+        for detail in {error.detail for error in failed}:
+            logger.error("commit failed: error=%s", detail)
+        reasons = [error.detail for error in failed if not isinstance(error, NotLeader)]
+        reason = reasons[0] if reasons and len(reasons) == len(outcomes) else ""
+        self._failed = reason, time.monotonic() + _OBSTACLE_SECONDS
 
     def append(
         self,
@@ -72,7 +99,7 @@ class Commits:
                 self._unfinished[term] = self._models.model_of(term), keys
             else:
                 self._keys.committed(term.model, keys, error)
-        _log(failures)
+        self._note([failures.get(term) for term in parts])
         return failures
 
     def _parts(
@@ -100,7 +127,8 @@ class Commits:
             _, keys = self._unfinished.pop(term)
             if not term.over:
                 self._keys.committed(term.model, keys, error)
-        _log({term: error for term, error in ended.items() if error is not None})
+        if ended:
+            self._note(ended.values())
         return ended
 
     @property
@@ -116,7 +144,7 @@ class Commits:
         """Write a fit or a checkpoint in a commit of its own. Raises StorageFailed."""
         term = self._models.term_with_id(entry.model)
         failures = self._journal.append({term: Part([entry])})
-        _log(failures)
+        self._note([failures.get(term)])
         if error := failures.get(term):
             raise error
 
@@ -160,13 +188,6 @@ class Commits:
         else:
             term.replayed(learner.sequence)
         learner.publish()
-
-
-def _log(failures: Mapping[Term, StorageFailed]) -> None:
-    """Log each reason once: many models fail for the same one."""
-    failed = [error for error in failures.values() if not isinstance(error, Unfinished)]
-    for detail in {error.detail for error in failed}:
-        logger.error("commit failed: error=%s", detail)
 
 
 class CommitOutcome(NamedTuple):

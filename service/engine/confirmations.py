@@ -7,9 +7,9 @@ model's log shows who leads it. So the log is asked again before what it has sho
 """
 
 import asyncio
-import time
 from collections.abc import Awaitable, Callable
 
+from wolfstream.service.boot_clock import boot_seconds
 from wolfstream.service.engine.live_models import LiveModels
 from wolfstream.service.errors import NotLeader, NotReady, StorageFailed
 from wolfstream.service.model.live import Model
@@ -55,7 +55,7 @@ class Confirmations:
         return max(self._lag_seconds(each) for each in _with_champion(model))
 
     def _lag_seconds(self, model: Model) -> float:
-        lag = time.monotonic() - self._models.term(model).confirmed
+        lag = boot_seconds() - self._models.term(model).confirmed
         if lag > self.renewal_seconds:
             self._renew(model)
         return lag

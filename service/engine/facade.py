@@ -6,10 +6,10 @@ Everything here runs on the event loop and waits for nothing but the futures tha
 Operations other than learning are in `engine.orders`.
 """
 
-import time
 from collections.abc import Callable, Mapping
 from pathlib import Path
 
+from wolfstream.service.boot_clock import boot_seconds
 from wolfstream.service.compilation.warm_up import WarmUp
 from wolfstream.service.diagnostics.metrics import Metrics
 from wolfstream.service.engine.acceptance import Acceptance
@@ -168,6 +168,11 @@ class Engine(Acceptance):
         return self._phase.text
 
     @property
+    def obstacle(self) -> str:
+        """Why the server will probably refuse to learn, although it is ready; "" if it will not."""
+        return self._writer.obstacle
+
+    @property
     def metrics(self) -> Metrics:
         """Counts and durations."""
         return self._writer.metrics
@@ -248,7 +253,7 @@ class Engine(Acceptance):
         model = self.leading.restored(name) if replayed is None else replayed.learner.model
         if model is None or model.snapshot_time is None:
             return None
-        return model, time.monotonic() - model.snapshot_time
+        return model, boot_seconds() - model.snapshot_time
 
     async def confirm(self, model: Model) -> None:
         """Make sure that no other replica has learned for a model, so that its view is current.

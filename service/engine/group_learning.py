@@ -346,7 +346,7 @@ class GroupLearning:
 
     def _after_learning(self, model: Model) -> None:
         """Forget idempotency keys beyond their bounds, and note a snapshot that is due."""
-        if not model.led:
+        if not (model.led and self._models.is_live(model)):  # deleted while its answer was due
             return
         with _logged("old idempotency keys not forgotten", model):
             self._keys.forget_oldest(self._models.term(model))

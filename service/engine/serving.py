@@ -5,6 +5,7 @@ calls to the process that learns. `RestoredModels` predicts with models in recov
 """
 
 import asyncio
+import math
 from collections.abc import Callable
 from typing import NoReturn, Protocol, TypeAlias
 
@@ -159,9 +160,11 @@ class RestoredModels:
             raise refusal
         model, lag = restored
         if lag > self._max_lag_seconds:
+            # The clock was put back since the snapshot, so that its age is not known.
+            age = f"{lag:.0f} s old" if math.isfinite(lag) else "of unknown age, by this clock"
             raise NotReady(
-                f"{refusal.detail}; the restored state of model {name!r} is {lag:.0f} s old, "
-                f"and max_lag allows {self._max_lag_seconds:g}"
+                f"{refusal.detail}; the restored state of model {name!r} is {age}, and max_lag "
+                f"allows {self._max_lag_seconds:g}"
             )
         return model
 

@@ -19,7 +19,9 @@ from wolfstream.service.recovery.model_recovery import (
     bring_back,
     check_complete,
     new_learner,
+    no_snapshots,
     saved_sequences,
+    set_aside,
     stop_faulty,
     warn_of_other_numerics,
 )
@@ -63,6 +65,7 @@ class Standby:
     def _begin(self) -> Learner:
         # sequence -> a request that the leader may not have answered in the log yet
         self._answered = dict[int, KeyedRequest]()
+        self._skipped = no_snapshots()  # passed over, which are the leader's until this one leads
         self._n_rollbacks = 0  # of the log, when the learner was filled
         self._begun = False  # whether the learner is a state of the log, and may go on in it
         learner = new_learner(self.entry)
@@ -137,7 +140,7 @@ class Standby:
         self._n_rollbacks = log.n_rollbacks
         newest = max(saved_sequences(self.learner.model, self._storage.snapshots), default=0)
         try:
-            keys = bring_back(
+            keys, self._skipped = bring_back(
                 self.learner,
                 log,
                 self._storage,
@@ -190,6 +193,7 @@ class Standby:
                 self._log, self._begun = None, False
                 learner.epoch = epoch
                 self._check(log, term)
+                set_aside(self._skipped, learner.model, self._storage.snapshots)
                 learner.publish()
                 return term
         raise NotLeader(f"the log of model {self.entry.name!r} goes on; try again")
@@ -241,7 +245,7 @@ def take_over(entry: CatalogueEntry, storage: Storage) -> ChallengerTerm:
         n_rollbacks = log.n_rollbacks
         learner = new_learner(entry)
         try:
-            bring_back(
+            _, skipped = bring_back(
                 learner,
                 log,
                 storage,
@@ -265,5 +269,6 @@ def take_over(entry: CatalogueEntry, storage: Storage) -> ChallengerTerm:
         except NotLeader:
             continue  # the log has grown
         learner.epoch = epoch
+        set_aside(skipped, learner.model, storage.snapshots)
         return ChallengerTerm(learner, term, entries)
     raise NotLeader(f"the log of model {entry.name!r} goes on; try again")

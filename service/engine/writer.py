@@ -215,6 +215,11 @@ class Writer:
         """The names of the models that are still being recovered; on any thread."""
         return sorted(self.models.recovering)
 
+    @property
+    def obstacle(self) -> str:
+        """Why the next commit will probably fail; "" if nothing says so; on any thread."""
+        return self._commits.obstacle()
+
     def stop_learning(self) -> None:
         """Learn no further turn: what is durable is left to the next start. Any thread may call."""
         self._stops_learning = True

@@ -25,7 +25,8 @@ from wolfstream.service.files.values import plain_value
 # Indices of fields in the tables of Message.fbs and Schema.fbs.
 _HEADER_TYPE, _HEADER = 1, 2
 _SCHEMA, _DICTIONARY, _BATCH = 1, 2, 3
-_FIELDS, _CHILDREN = 1, 5
+_FIELDS, _NAME, _CHILDREN = 1, 0, 5
+_SHOWN = 100  # characters of a column's name in messages
 _LENGTH, _COMPRESSION = 0, 3
 _DATA = 1
 _MOST_MESSAGES = 1 << 16
@@ -67,10 +68,11 @@ def _check_fields(schema: "_Table", most: int) -> None:
     fields = schema.vector(_FIELDS)
     if len(fields) > most:
         raise DataFileError(f"has {len(fields):,} columns, at most {most:,} are possible")
-    if any(field.vector(_CHILDREN) for field in fields):
+    nested = next((field for field in fields if field.vector(_CHILDREN)), None)
+    if nested is not None:
         raise DataFileError(
-            "a column holds lists or structures: numbers, texts, booleans and times are read; "
-            "leave it out, or split it into such"
+            f"column {nested.text(_NAME)[:_SHOWN]!r} holds lists or structures: numbers, texts, "
+            "booleans and times are read; leave it out, or split it into such"
         )
 
 
@@ -99,6 +101,15 @@ class _Table:
     def int64(self, field: int) -> int:
         """Return a number; 0 if the field has no value."""
         return self._number("<q", field)
+
+    def text(self, field: int) -> str:
+        """Return a text; "" if the field has no value."""
+        at = self._place(field)
+        if at is None:
+            return ""
+        at += self._unpack("<I", at)
+        begin = at + 4
+        return self._content[begin : begin + self._unpack("<I", at)].decode(errors="replace")
 
     def table(self, field: int) -> "_Table":
         """Return a table. Raises DataFileError if the field has no value."""

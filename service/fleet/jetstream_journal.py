@@ -156,6 +156,10 @@ class JetStreamJournal:
         """Return no damage: the servers check their files, and messages are checked when read."""
         return []
 
+    def obstacle(self) -> str:
+        """Return "": what keeps a replica from its streams is seen by its membership."""
+        return ""
+
     def reader(self, model: int) -> JetStreamLog:
         """Return a reader of a model's log that has read everything in a copy of the stream."""
         return self._read_from_start(model, JetStreamLog.read_on)

@@ -24,6 +24,7 @@ from wolfstream.service.fleet.connection import (
 from wolfstream.service.fleet.streams import STATES, states_subject
 from wolfstream.service.storage.interfaces import (
     SnapshotDescription,
+    SnapshotFault,
     Snapshots,
     matches_pinned_name,
     new_pinned_name,
@@ -111,12 +112,12 @@ class JetStreamSnapshots(Snapshots):
         written = datetime.fromisoformat(manifest.written)
         return SnapshotDescription(manifest.n_bytes, written, plain)
 
-    def set_aside(self, model: int, sequence: int) -> None:
-        """Move a damaged snapshot's manifest to another subject; its chunks stay."""
+    def set_aside(self, model: int, sequence: int, fault: SnapshotFault) -> None:
+        """Move a snapshot's manifest to a subject that names its fault; its chunks stay."""
         subject = states_subject(model, "at", sequence)
         manifest = self._call(lambda: self._nats.last(STATES, subject))
         if manifest is not None:
-            aside = states_subject(model, "damaged", sequence)
+            aside = states_subject(model, fault, sequence)
             self._call(lambda: self._nats.ask(aside, manifest.body))
             self._purge(subject)
 

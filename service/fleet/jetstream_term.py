@@ -11,11 +11,11 @@ time: messages are purged by sequence, and states by names that are never used a
 
 import asyncio
 import json
-import time
 from collections.abc import Collection, Sequence
 from concurrent.futures import Future
 from typing import Any
 
+from wolfstream.service.boot_clock import boot_seconds
 from wolfstream.service.errors import InDoubt, NotLeader, StorageFailed
 from wolfstream.service.fleet.commit_messages import (
     LogRow,
@@ -72,7 +72,7 @@ class JetStreamTerm(Term):
         self._resolving: Future[int] | None = None
         # Number of a predicted row; no row up to this one waits for a label.
         self._left = 0
-        self._begun_at = 0.0  # when the commit under way was begun, by time.monotonic()
+        self._begun_at = 0.0  # when the commit under way was begun, by boot_seconds()
 
     # ------------------------------------------------------------------ commits of several terms
 
@@ -82,7 +82,7 @@ class JetStreamTerm(Term):
         Raises NotLeader, StorageFailed.
         """
         self.begin()
-        self._begun_at = time.monotonic()
+        self._begun_at = boot_seconds()
         return self.log.chain.plan(self._writer, rows)
 
     def stored(self, planned: PlannedCommit, first: int) -> None:
@@ -237,7 +237,7 @@ class JetStreamTerm(Term):
     async def _confirm(self) -> None:
         if self.over:
             raise self.not_leader()
-        asked = time.monotonic()
+        asked = boot_seconds()
         try:
             async with asyncio.timeout(_CONFIRM_SECONDS):
                 writer = await self.log.chain.messages.last_writer()

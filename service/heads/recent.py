@@ -7,7 +7,7 @@ import numpy as np
 from wolfstream.solver.arrays import Float64Array
 
 LENGTH = 1000
-# Spare columns in a new array, filled before the last columns are copied to another.
+# The most spare columns in a new array, filled before the last columns are copied to another.
 _ROOM = LENGTH
 
 
@@ -36,9 +36,10 @@ class RecentColumns:
         """
         if self._stop + n > self._array.shape[1]:
             last = self.columns()
-            self._array = np.empty((len(last), LENGTH + n + _ROOM))
-            self._array[:, : last.shape[1]] = last
             self._stop = last.shape[1]
+            filled = self._stop + n
+            self._array = np.empty((len(last), filled + min(filled, _ROOM)))
+            self._array[:, : self._stop] = last
         return self._array, self._stop
 
     def count(self, n: int) -> None:

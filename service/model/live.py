@@ -1,9 +1,10 @@
 """A live model as every process has it, whether or not it is learned there."""
 
-import time
+import math
 from datetime import UTC, datetime
 from typing import Any, Literal, get_args
 
+from wolfstream.service.boot_clock import boot_seconds
 from wolfstream.service.errors import NoSuchHead, NotLeader, Refusal, UnknownModel
 from wolfstream.service.heads.kinds import KINDS, head_of_call
 from wolfstream.service.heads.protocol import HeadView
@@ -22,6 +23,9 @@ from wolfstream.service.spec.heads import HEADS, LEARNING_CALLS, HeadName
 from wolfstream.service.spec.model import ModelSpec
 from wolfstream.solver.prepare.row_form import RowForm
 from wolfstream.solver.stream.rows import RowsView
+
+# By so much the clocks of a fleet's machines may differ.
+_CLOCK_SECONDS = 60.0
 
 
 class Model:
@@ -46,7 +50,8 @@ class Model:
         notice: a notice about its recovery, for clients; "" if there is none.
         last_row: the last row that was sent to it.
         snapshot_sequence: of the newest snapshot; 0 without one.
-        snapshot_time: when that was saved, by the monotonic clock; None without one.
+        snapshot_time: when that was saved, by boot_seconds(); None without one, and minus infinity
+            where the clock says that it is still to come, so that its age is not known.
         rolled_back: the last rollback: `to` a snapshot's sequence, from the sequence `at`, at the
             time `time`; after a promotion, `of` the model with which it exchanged states.
         champion: the model whose log it learns, and whose sequences it shares; None for a model
@@ -112,7 +117,8 @@ class Model:
         if written is not None:
             # The wall clock is read only here, so that its later jumps do not change the age.
             age = (datetime.now(UTC) - written).total_seconds()
-            self.snapshot_time = time.monotonic() - max(0.0, age)
+            is_known = age > -_CLOCK_SECONDS
+            self.snapshot_time = boot_seconds() - max(0.0, age) if is_known else -math.inf
 
     def refitted_head(self) -> HeadName:
         """Return the head that a refit fits. Raises NoSuchHead."""

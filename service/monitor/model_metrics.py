@@ -6,7 +6,6 @@ classes. Clients cannot create other labels.
 """
 
 import logging
-import time
 from collections.abc import Callable, Iterator
 from itertools import product
 from typing import Any
@@ -15,6 +14,7 @@ from weakref import WeakSet
 from prometheus_client.core import Metric
 from prometheus_client.registry import Collector
 
+from wolfstream.service.boot_clock import boot_seconds
 from wolfstream.service.engine.facade import Engine
 from wolfstream.service.heads.protocol import HeadView
 from wolfstream.service.model.live import Model
@@ -122,7 +122,7 @@ def _counts(models: list[Model]) -> Iterator[Metric]:
 
 def _states(models: list[Model]) -> Iterator[Metric]:
     """Yield the state of each model, and the age of its newest snapshot."""
-    now = time.monotonic()
+    now = boot_seconds()
     values: dict[str, Any] = {
         "model_sequence": ("Samples logged so far.", lambda m: m.published.sequence),
         "model_broken": ("1 if learning has failed, else 0.", lambda m: bool(m.broken)),

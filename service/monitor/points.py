@@ -65,6 +65,11 @@ class Points:
             "INSERT OR REPLACE INTO points VALUES (?, ?, ?)",
             [(point.model, point.time_ms, _to_json(point.numbers)) for point in points],
         )
+        # Later ones were written before the clock was put back.
+        db.executemany(
+            "DELETE FROM points WHERE model = ? AND time_ms > ?",
+            [(point.model, point.time_ms) for point in points],
+        )
         db.executemany(
             "DELETE FROM points WHERE model = ?1 AND time_ms <= (SELECT time_ms FROM points "
             "WHERE model = ?1 ORDER BY time_ms DESC LIMIT 1 OFFSET ?2)",

@@ -54,6 +54,11 @@ class ServerCollector(Collector):
         """Yield all families."""
         yield _build()
         yield gauge("ready", "1 while the server is ready, else 0.", self._engine.readiness.reached)
+        yield gauge(
+            "journal_obstacle",
+            "1 while the journal cannot be written, as far as is known, else 0; /readyz says why.",
+            bool(self._engine.obstacle),
+        )
         yield gauge("connections", "Open connections, including streams.", self.connections)
         yield gauge("streams", "Open websocket streams.", self.streams)
         yield gauge("workers", "Worker processes that answer requests.", self.workers)

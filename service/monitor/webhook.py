@@ -84,7 +84,7 @@ class Webhook:
                 )
         except TimeoutError:
             raise NotDelivered(f"no response within {_SECONDS:.0f} s") from None
-        except (OSError, httpx.HTTPError) as error:
+        except (OSError, UnicodeError, httpx.HTTPError) as error:  # Unicode: no name of a host
             raise NotDelivered(str(error) or type(error).__name__) from None
         if not 200 <= status < 300:
             raise NotDelivered(f"the response was {status}")

@@ -132,8 +132,9 @@ class RegressionEvaluation:
         """Count the targets and predictions of n samples."""
         for y, value in zip(targets, predicted, strict=True):
             self.samples += 1
-            self.absolute += abs(value - y)
-            self.square += (value - y) ** 2
+            error = value - y
+            self.absolute += abs(error)
+            self.square += error * error  # infinite where `error**2` would raise
             before = y - self.centre
             self.centre += before / self.samples
             self.scatter += before * (y - self.centre)
@@ -150,8 +151,8 @@ class RegressionEvaluation:
 
     @property
     def r2(self) -> float | None:
-        """1 - square / scatter; None if all targets are equal."""
-        return 1.0 - self.square / self.scatter if self.scatter > 0.0 else None
+        """1 - square / scatter; None if all targets are equal, or too large to be squared."""
+        return 1.0 - self.square / self.scatter if 0.0 < self.scatter < math.inf else None
 
     def to_text(self) -> str:
         """Return the score in a few words."""

@@ -206,20 +206,23 @@ def train(data: Data, plan: Plan, observe: Observe) -> tuple[State, dict[str, An
         plain["names"] = [str(first_index + i) for i in range(width)]
         plain["dimension"] = width
     stats = learner.model.published.heads[plan.head].stats
-    plain["trained"] = {
+    results = {"classes": len(classes), **{name: stats[name] for name in kind.reported}, **report}
+    plain["trained"] = _inputs(data, plan, X, width) | results
+    warnings = [*learner.model.warnings(), *plain_notices(notices)][:MOST_NOTICES]
+    messages = [str(warning["message"]) for warning in warnings]
+    return State(plain, arrays), plain["trained"], messages
+
+
+def _inputs(data: Data, plan: Plan, X: Matrix, width: int) -> dict[str, Any]:
+    """Return the part of a report that tells what was learned, and how."""
+    return {
         "version": version("wolfstream"),
         "task": plan.task,
         "algorithm": plan.algorithm,
         "rows": "sparse" if isinstance(X, SparseRows) else "dense",
         "first_index": data.first_index,
         "features": width,
-        "classes": len(classes),
-        **{name: stats[name] for name in kind.reported},
-        **report,
     }
-    warnings = [*learner.model.warnings(), *plain_notices(notices)][:MOST_NOTICES]
-    messages = [str(warning["message"]) for warning in warnings]
-    return State(plain, arrays), plain["trained"], messages
 
 
 def _rows(data: Data) -> Rows | SparseRows:

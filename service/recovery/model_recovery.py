@@ -8,6 +8,7 @@ Which models are recovered at the same time is decided by `engine.recovery_order
 
 import logging
 from collections.abc import Callable
+from datetime import datetime
 from typing import Any, NamedTuple
 
 from wolfstream.service.errors import Invalid, StartupError, StorageFailed, WolfstreamError
@@ -20,7 +21,7 @@ from wolfstream.service.recovery.replay import Computing, origin_difference, rep
 from wolfstream.service.spec.stored import other_numerics, read_stored_spec
 from wolfstream.service.storage.crash_marks import ReplayMarks
 from wolfstream.service.storage.entries import CatalogueEntry, KeyedRequest
-from wolfstream.service.storage.interfaces import Snapshots, Storage
+from wolfstream.service.storage.interfaces import SnapshotFault, Snapshots, Storage
 from wolfstream.service.storage.log import LogGap, LogReader, rolled_back_at
 from wolfstream.service.storage.snapshot_format import DamagedSnapshot, State, UnreadableSnapshot
 from wolfstream.service.storage.term import Term
@@ -70,9 +71,11 @@ def recover_model(
     model = learner.model
     try:
         log = storage.journal.reader(model.id)
-        requests = list[KeyedRequest]()
+        requests, skipped = list[KeyedRequest](), no_snapshots()
         try:
-            requests = bring_back(learner, log, storage, computing, champion, is_scarce=is_scarce)
+            requests, skipped = bring_back(
+                learner, log, storage, computing, champion, is_scarce=is_scarce
+            )
         except StorageFailed as error:  # the other models may be readable
             model.broken = f"{error}; start the server again"
             logger.error("model broken, not recovered: model=%s error=%s", model.name, error)
@@ -80,6 +83,7 @@ def recover_model(
         if not model.broken:
             samples_log = log if champion is None else storage.journal.reader(champion)
             check_complete(learner, samples_log, term, storage.journal.name)
+            set_aside(skipped, model, storage.snapshots)
         if requests:
             term.write_answers(requests)
     except StorageFailed as error:
@@ -98,10 +102,11 @@ def bring_back(
     *,
     may_be_purged: bool = False,
     is_scarce: Callable[[], bool] = _never,
-) -> list[KeyedRequest]:
-    """Fill a new learner with its model; return requests whose answers the log lacks, answered.
+) -> tuple[list[KeyedRequest], "SkippedSnapshots"]:
+    """Fill a new learner with its model.
 
-    A model whose snapshots or log are damaged is broken. Nothing is written to the log.
+    A model whose snapshots or log are damaged is broken. Nothing is written to the log, and no
+    snapshot is touched: the log may be another process's.
 
     Args:
         learner: new, of the model.
@@ -113,13 +118,16 @@ def bring_back(
             LogGap is raised for missing records, and the caller reads the log anew.
         is_scarce: see `recover_model`.
 
+    Returns the requests whose answers the log lacks, answered, and the snapshots that were passed
+    over, for `set_aside` once this process writes the log.
+
     Raises LogGap, and StorageFailed if something cannot be read now but may be later.
     """
     model, replays = learner.model, storage.journal.replays
     if log.incomplete:  # a state before the loss would seem to be what was acknowledged
         stop_faulty(model, log)
-        return []
-    skipped, requests, epoch = SkippedSnapshots([], [], [], {}), list[KeyedRequest](), None
+        return [], no_snapshots()
+    skipped, requests, epoch = no_snapshots(), list[KeyedRequest](), None
 
     def may_begin(after: int) -> bool:
         return _has_room(model, is_scarce) and _may_begin(learner, replays, after)
@@ -149,8 +157,7 @@ def bring_back(
         stop_faulty(model, log)
     if not model.broken:  # nothing that ended a process is left to replay
         replays.end(model.id)
-        _set_aside(skipped, model, storage.snapshots)
-    return requests
+    return requests, skipped
 
 
 def _without(skipped: "SkippedSnapshots", model: Model, error: StartupError) -> str:
@@ -169,14 +176,29 @@ def _without(skipped: "SkippedSnapshots", model: Model, error: StartupError) -> 
     return f"{skipped.unusable[newest]}, and what is older does not do without it: {error}"
 
 
-def _set_aside(skipped: "SkippedSnapshots", model: Model, snapshots: Snapshots) -> None:
-    """Set aside the snapshots that a model was recovered without, and say so."""
-    for sequence in (*skipped.damaged, *skipped.foreign, *skipped.unusable):
+def set_aside(skipped: "SkippedSnapshots", model: Model, snapshots: Snapshots) -> None:
+    """Set aside the snapshots that a model was recovered without, and say so.
+
+    To be called by the writer of the log alone: a leader of another version may use what its
+    standby cannot. It may also have saved another one of the same sequence since, which stays.
+    """
+    if model.broken:
+        return
+    of_other_versions = list[int]()
+    for sequence, fault in skipped.faults().items():
         name = snapshots.name(model.id, sequence)
-        snapshots.set_aside(model.id, sequence)
-        logger.warning("snapshot set aside: model=%s snapshot=%s", model.name, name)
-    if skipped.unusable:
-        listed = ", ".join(map(str, sorted(skipped.unusable)))
+        try:
+            if snapshots.written(model.id, sequence) != skipped.written[sequence]:
+                continue
+            snapshots.set_aside(model.id, sequence, fault)
+        except OSError as error:
+            logger.warning("snapshot not set aside: snapshot=%s error=%s", name, error)
+            continue
+        logger.warning("snapshot set aside: model=%s snapshot=%s fault=%s", model.name, name, fault)
+        if sequence in skipped.unusable:
+            of_other_versions.append(sequence)
+    if of_other_versions:
+        listed = ", ".join(map(str, sorted(of_other_versions)))
         said = f"recovered without its snapshots of other versions, set aside: sequences {listed}"
         model.notice = f"{model.notice}; {said}" if model.notice else said
 
@@ -237,15 +259,18 @@ class SkippedSnapshots(NamedTuple):
         unreadable: of those that cannot be read now, but may be intact.
         foreign: of those of an earlier model that had the same id.
         unusable: of those that are undamaged but no state of this version, with the reasons.
+        written: when each of them was saved; None of those that cannot be read.
     """
 
     damaged: list[int]
     unreadable: list[int]
     foreign: list[int]
     unusable: dict[int, str]
+    written: dict[int, datetime | None]
 
-    def add(self, sequence: int, error: DamagedSnapshot) -> None:
+    def add(self, sequence: int, error: DamagedSnapshot, written: datetime | None) -> None:
         """Add a snapshot that could not be restored."""
+        self.written[sequence] = written
         if isinstance(error, _UnusableSnapshot):
             self.unusable[sequence] = str(error)
         elif isinstance(error, _ForeignSnapshot):
@@ -258,6 +283,19 @@ class SkippedSnapshots(NamedTuple):
     def sequences(self) -> set[int]:
         """Return all of them."""
         return {*self.damaged, *self.unreadable, *self.foreign, *self.unusable}
+
+    def faults(self) -> dict[int, SnapshotFault]:
+        """Return what is wrong with each of them that no later attempt can use."""
+        return {
+            **dict.fromkeys(self.damaged, "damaged"),
+            **dict.fromkeys(self.foreign, "of-another-model"),
+            **dict.fromkeys(self.unusable, "of-another-version"),
+        }
+
+
+def no_snapshots() -> SkippedSnapshots:
+    """Return what recovery passed over that passed over nothing."""
+    return SkippedSnapshots([], [], [], {}, {})
 
 
 class _ForeignSnapshot(DamagedSnapshot):
@@ -279,7 +317,7 @@ def restore_newest(
     """
     model = learner.model
     rolled_back = rolled_back_at(log)
-    skipped = SkippedSnapshots([], [], [], {})
+    skipped = no_snapshots()
     for sequence in saved_sequences(model, snapshots):
         if rolled_back is not None and sequence <= rolled_back:
             break
@@ -293,7 +331,10 @@ def restore_newest(
             logger.warning(
                 "snapshot passed over, trying an older one: model=%s error=%s", model.name, error
             )
-            skipped.add(sequence, error)
+            # One that cannot be read is not set aside, and its time may not be readable either.
+            unreadable = isinstance(error, UnreadableSnapshot)
+            written = None if unreadable else snapshots.written(model.id, sequence)
+            skipped.add(sequence, error, written)
             continue
         _warn_of_other_origin(model, sequence, state)
         model.note_snapshot(sequence, snapshots.written(model.id, sequence))

@@ -231,7 +231,7 @@ def check_whole(X: Rows, missing: bool) -> None:
     if not isinstance(X, np.ndarray):
         whole = whole and _are_names(X.names or ()) and _are_texts(X, numbers)
     if not whole or not (~np.isinf(numbers) if missing else np.isfinite(numbers)).all():
-        raise ValueError("kept rows are not whole")
+        raise ValueError("arrays of stored rows do not fit each other, or have infinite numbers")
 
 
 def _are_whole_names(X: NamedRows) -> bool:

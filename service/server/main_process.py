@@ -8,9 +8,9 @@ import signal
 import socket
 import sys
 import time
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Coroutine, Iterator, Mapping, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, NoReturn
+from typing import TYPE_CHECKING, Any, NoReturn
 
 import uvicorn
 
@@ -186,25 +186,33 @@ async def _serve(
         monitor.run(),
         watch_keys(ring, streams, lambda: key_mark.set(ring.required)),
         watch_connections(server.server_state, settings.patience_seconds),
+        *_view_work(engine, feeds, workers, membership),
     ]
-    if workers is not None or membership is not None:
-        engine.watch(feeds.changed)
-        work.append(feeds.run(engine.recovered))
-    if membership is not None:
-        work += [membership.followed.views.run(), membership.neighbours.run()]
     if webhook is not None:
         work.append(deliver(webhook, alert_log))
-    if workers is not None:
-        work.append(workers.run())
-        listeners = [workers.listener]
     background = [asyncio.create_task(each) for each in work]
-    await server.serve(sockets=listeners)
+    await server.serve(sockets=listeners if workers is None else [workers.listener])
     for task in background:
         task.cancel()
     if roles is not None:
         roles.stop()
     side_file.close()
     await _stop(engine, mark)
+
+
+def _view_work(
+    engine: Engine, feeds: Feeds, workers: Workers | None, membership: Membership | None
+) -> list[Coroutine[Any, Any, None]]:
+    """Return what runs beside the server so that other processes have copies of its views."""
+    if workers is None and membership is None:
+        return []
+    engine.watch(feeds.changed)
+    work = [feeds.run(engine.recovered)]
+    if workers is not None:
+        work.append(workers.run())
+    if membership is not None:
+        work += [membership.followed.views.run(), membership.neighbours.run()]
+    return work
 
 
 async def _stop(engine: Engine, mark: ProcessMark) -> None:

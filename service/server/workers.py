@@ -26,6 +26,21 @@ def check_workers(settings: Settings) -> None:
         )
 
 
+def listen_at(path: Path) -> socket.socket:
+    """Return a Unix socket that is bound to a path. Raises StartupError."""
+    listener = socket.socket(socket.AF_UNIX)
+    try:
+        listener.bind(str(path))
+    except OSError as error:
+        listener.close()
+        # A path that is too long, of more than 107 bytes, has no `strerror`.
+        raise StartupError(
+            f"no socket can be made in {path.parent}: {error.strerror or error}; let TMPDIR name a "
+            "shorter directory that is writable, or start without --workers"
+        ) from None
+    return listener
+
+
 class Workers:
     """Worker processes, and the socket on which this process answers forwarded requests.
 
@@ -58,14 +73,7 @@ class Workers:
         # Other users cannot open files in this directory.
         self._directory = tempfile.TemporaryDirectory(prefix="wolfstream-")
         path = Path(self._directory.name) / "leader"
-        self.listener = socket.socket(socket.AF_UNIX)
-        try:
-            self.listener.bind(str(path))
-        except OSError as error:
-            raise StartupError(
-                f"no socket can be made in {path.parent}: {error.strerror}; let TMPDIR name "
-                "another directory, or start without --workers"
-            ) from None
+        self.listener = listen_at(path)
         self._processes = WorkerProcesses(
             settings, listeners, self.leader, lambda: encode_keys(ring.keys), str(path)
         )

@@ -14,7 +14,7 @@ from abc import ABC, abstractmethod
 from collections.abc import Collection, Mapping
 from contextlib import AbstractContextManager
 from datetime import datetime
-from typing import Any, NamedTuple, Protocol
+from typing import Any, Literal, NamedTuple, Protocol, TypeAlias
 
 from wolfstream.service.errors import NotLeader, StorageFailed
 from wolfstream.service.storage.crash_marks import ReplayMarks
@@ -140,6 +140,12 @@ class Journal(Protocol):
     def damage(self) -> list[str]:
         """Return the faults in the journal's structure, one line each."""
 
+    def obstacle(self) -> str:
+        """Return why it would refuse a commit now, as far as that shows without one; "" if not.
+
+        Any thread may call it.
+        """
+
     def close(self) -> None:
         """Close the journal and the catalogue, which share a connection."""
 
@@ -160,6 +166,10 @@ def matches_pinned_name(name: str, content: bytes) -> bool:
 
 def _digest(content: bytes) -> str:
     return hashlib.sha256(content).hexdigest()[:DIGITS]
+
+
+# Why a model is recovered without a snapshot for good: what its name says once it is set aside.
+SnapshotFault: TypeAlias = Literal["damaged", "of-another-model", "of-another-version"]
 
 
 class SnapshotDescription(NamedTuple):
@@ -205,8 +215,8 @@ class Snapshots(ABC):
         """Return a snapshot without its arrays; None if there is no such snapshot."""
 
     @abstractmethod
-    def set_aside(self, model: int, sequence: int) -> None:
-        """Keep a damaged snapshot, but no longer list it."""
+    def set_aside(self, model: int, sequence: int, fault: SnapshotFault) -> None:
+        """Keep a snapshot under a name that says its fault, but no longer list it."""
 
     @abstractmethod
     def pin(self, model: int, content: bytes, name: str | None = None) -> str:

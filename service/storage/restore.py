@@ -148,6 +148,7 @@ def restore(backup: Path, data: Path, to: RestorePoint | None) -> list[Reach]:
             f"{backup} is no complete backup: it has no {MANIFEST}; `wolfstream backup` makes one"
         )
     check_empty(data)
+    data = data.absolute()  # "." has no name
     partial = data.with_name(f"{data.name}.partial")
     shutil.rmtree(partial, ignore_errors=True)
     try:
@@ -205,7 +206,8 @@ def _cut(data: Path, to: RestorePoint) -> dict[str, int]:
             entry.number: entry.follows for entry in entries if entry.follows in models.values()
         }
         if to.time is None and to.model not in models:
-            raise BackupError(f"the backup has no model {to.model!r}; it has {', '.join(models)}")
+            names = ", ".join(models) or "none"
+            raise BackupError(f"the backup has no model {to.model!r}; it has {names}")
         for name, number in models.items():
             cut: CutPoint | None
             if number in challengers:

@@ -14,6 +14,7 @@ from wolfstream.service.storage.directories import aside_path, make_directory, u
 from wolfstream.service.storage.interfaces import (
     DIGITS,
     SnapshotDescription,
+    SnapshotFault,
     Snapshots,
     matches_pinned_name,
     new_pinned_name,
@@ -94,11 +95,11 @@ class SnapshotFiles(Snapshots):
         written = datetime.fromtimestamp(file.st_mtime, UTC)
         return SnapshotDescription(file.st_size, written, plain)
 
-    def set_aside(self, model: int, sequence: int) -> None:
-        """Rename a damaged snapshot's file, so it is no longer listed."""
+    def set_aside(self, model: int, sequence: int, fault: SnapshotFault) -> None:
+        """Give a snapshot's file its fault as suffix, so it is no longer listed."""
         path = self._path(model, sequence)
         with contextlib.suppress(OSError):
-            path.rename(unused_path(path.with_suffix(".damaged")))
+            path.rename(unused_path(path.with_suffix(f".{fault}")))
 
     def pin(self, model: int, content: bytes, name: str | None = None) -> str:
         """Write the bytes of a snapshot, durable on return; return their name."""

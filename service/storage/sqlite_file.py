@@ -33,6 +33,7 @@ _WAL_BYTES = 1 << 26
 # The number of compiled statements cached. There is one for each number of rows, of half a kilobyte
 # for each row: sqlite3's default of 128 grew to 25 MB under changing load.
 _STATEMENTS = 32
+_UNWRITABLE = "the journal cannot be written since an I/O error; nothing was learned"
 # SQLite takes 32,766 values in a statement, and a row has 10.
 ROWS_PER_STATEMENT = 1024
 
@@ -260,6 +261,14 @@ class SqliteFile:
             if self._opened.setdefault(path, identity) != identity:
                 raise StorageFailed(_gone(path))
 
+    def obstacle(self) -> str:
+        """Return why a commit would be refused now, without writing one; "" if nothing shows."""
+        try:
+            self._check_place()
+        except StorageFailed as error:
+            return str(error)
+        return _UNWRITABLE if self._in_doubt else ""
+
     def insert(self, into: str, rows: Sequence[tuple[Any, ...]]) -> None:
         """Insert any number of rows, with as few statements as SQLite allows.
 
@@ -277,9 +286,7 @@ class SqliteFile:
     def resolve(self) -> None:
         """Make sure that a failed commit never comes back. Raises StorageFailed."""
         if self._in_doubt and not self._undo_failed_commit():
-            raise StorageFailed(
-                "the journal cannot be written since an I/O error; nothing was learned"
-            )
+            raise StorageFailed(_UNWRITABLE)
 
     def _undo_failed_commit(self) -> bool:
         """Return whether the failed commit is gone for good.

@@ -49,6 +49,10 @@ class SqliteJournal:
         """Return the faults that SQLite finds in its file."""
         return self._file.damage()
 
+    def obstacle(self) -> str:
+        """Return why it would refuse a commit now; "" if nothing shows."""
+        return self._file.obstacle()
+
     def reader(self, model: int) -> SqliteLog:
         """Return a new reader of a model's log."""
         return SqliteLog(self._file, self._high_water, model)

@@ -60,7 +60,7 @@ class Term(ABC):
         log: what the term has read and written; it never has anything of a later term.
         state: see `TermState`.
         began: the offset in the log at which the term began; it increases from term to term.
-        confirmed: when the log was last known to have nothing of a later term, by time.monotonic().
+        confirmed: when the log was last known to have nothing of a later term, by boot_seconds().
         on_end: called once with the term when it is over, on any thread.
         on_doubt: called with the term each time a commit is in doubt.
     """

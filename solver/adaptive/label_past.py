@@ -193,9 +193,7 @@ class LabelPast:
     def nbytes(self) -> int:
         """Memory in bytes."""
         own = self.losses.nbytes + self.recent.hashes.nbytes
-        if isinstance(self.past, ClassPast):
-            return own + self.past.nbytes
-        return own + sum(array.nbytes for array in self._arrays().values())
+        return own + (0 if self.past is None else self.past.nbytes)
 
     def _arrays(self) -> dict[str, NDArray[Any]]:
         if self.past is None:

@@ -229,6 +229,8 @@ class Learners:
         few, n = len(Y) <= FEW, len(Y)
         for learner in self.ridge:
             learner.reserve(n)
+        if self.neighbours is not None:
+            self.neighbours.reserve(n)
         pending = self.ridge[0].pending if self.ridge else 0
         for learner in () if few else self.ridge:
             learner.multiply(Phi)

@@ -23,25 +23,43 @@ from wolfstream.solver.arrays import Float64Array
 from wolfstream.solver.compiled import inner, smaller
 
 CAPACITY = 1000
+# The ring has room for so many rows at first, and grows until it has CAPACITY.
+_FIRST_ROOM = 64
 # Added to the weight of each class among the neighbours.
 ONE_OF = 0.1
 
 
 class Memory(NamedTuple):
-    """A ring of the last rows, updated in place."""
+    """A ring of the last rows, updated in place, with room for at most CAPACITY."""
 
-    rows: NDArray[np.float32]  # (d, CAPACITY)
-    target: Float64Array  # (CAPACITY,) class codes, or targets
-    said: NDArray[np.int64]  # (CAPACITY,) the class predicted for the row when it came
+    rows: NDArray[np.float32]  # (d, room)
+    target: Float64Array  # (room,) class codes, or targets
+    said: NDArray[np.int64]  # (room,) the class predicted for the row when it came
     stored: NDArray[np.int64]  # (1,) how many rows were ever stored
-    counts: Float64Array  # (CAPACITY,) weights of the rows
+    counts: Float64Array  # (room,) weights of the rows
+
+    def copied(self, room: int) -> "Memory":
+        """Return a copy with another room; a smaller one only if that has all rows."""
+        columns, kept = len(self.rows), min(int(self.stored[0]), room)
+        copy = Memory(
+            np.zeros((columns, room), np.float32),
+            np.zeros(room),
+            np.zeros(room, np.int64),
+            self.stored.copy(),
+            np.ones(room),
+        )
+        copy.rows[:, :kept] = self.rows[:, :kept]
+        for into, array in ((copy.target, self.target), (copy.said, self.said)):
+            into[:kept] = array[:kept]
+        copy.counts[:kept] = self.counts[:kept]
+        return copy
 
 
 class Search(NamedTuple):
     """Reused memory of a search."""
 
     z: NDArray[np.float32]  # (d,) the row whose neighbours are searched
-    distance: NDArray[np.float32]  # (2, CAPACITY)
+    distance: NDArray[np.float32]  # (2, room)
     least: NDArray[np.float32]  # (most neighbours,) ascending distances
     slot: NDArray[np.int64]  # (most neighbours,) their slots in the ring
 
@@ -72,14 +90,22 @@ class Neighbours(Experts):
             for count in counts
         ]
         self.weight = np.ones((2, columns), np.float32)
-        self.memory = Memory(
-            np.zeros((columns, CAPACITY), np.float32),
-            np.zeros(CAPACITY),
-            np.zeros(CAPACITY, np.int64),
-            np.zeros(1, np.int64),
-            np.ones(CAPACITY),
+        none = np.zeros(0, np.int64)
+        empty = Memory(
+            np.zeros((columns, 0), np.float32), np.zeros(0), none, np.zeros(1, np.int64), np.ones(0)
         )
+        self._remember(empty, _FIRST_ROOM)
+
+    def _remember(self, memory: Memory, room: int) -> None:
+        """Go on with a copy of a ring; room: see `Memory.copied`."""
+        self.memory = memory.copied(room)
         self._search = search_for(self.memory, self.counts)
+
+    def reserve(self, rows: int) -> None:
+        """Make room for further rows."""
+        room = len(self.memory.target)
+        if room < CAPACITY and (needed := int(self.memory.stored[0]) + rows) > room:
+            self._remember(self.memory, min(max(needed, 2 * room), CAPACITY))
 
     @property
     def arrays(self) -> NeighboursArrays:
@@ -105,17 +131,20 @@ class Neighbours(Experts):
 
     def rescale(self, factor: float, shift: float) -> None:
         """Make every learner predict factor s + shift where it predicted s."""
-        self.memory.target[:] = factor * self.memory.target + shift
+        target = self.memory.target[: int(self.memory.stored[0])]
+        target[:] = factor * target + shift
 
     @property
     def nbytes(self) -> int:
-        """Memory in bytes."""
-        return sum(array.nbytes for array in self.memory)
+        """Memory in bytes, once the ring is full."""
+        rows, target, said, stored, counts = self.memory
+        ring_bytes = sum(array.nbytes for array in (rows, target, said, counts))
+        return ring_bytes // len(target) * CAPACITY + stored.nbytes
 
     @property
     def work(self) -> int:
-        """Multiplications of two searches."""
-        return 4 * self.memory.rows.size
+        """Multiplications of two searches in a full ring."""
+        return 4 * self.weight.shape[1] * CAPACITY
 
     def view(self, targets: int) -> "NeighboursView":
         """Return an immutable copy, which gives scores of `targets` targets."""
@@ -125,13 +154,15 @@ class Neighbours(Experts):
 
     def state(self) -> dict[str, NDArray[Any]]:
         """Return the memory as plain arrays."""
-        arrays = {f"neighbours_{name}": a.copy() for name, a in self.memory._asdict().items()}
+        full = self.memory.copied(CAPACITY)
+        arrays = {f"neighbours_{name}": array for name, array in full._asdict().items()}
         return arrays | {"neighbours_weight": self.weight.copy()}
 
     def restore(self, state: Mapping[str, NDArray[Any]]) -> None:
         """Restore what `state` returned."""
         fields = (state[f"neighbours_{name}"] for name in Memory._fields)
-        self.memory = Memory(*(np.array(field, order="C") for field in fields))
+        memory = Memory(*(np.array(field, order="C") for field in fields))
+        self._remember(memory, min(max(int(memory.stored[0]), _FIRST_ROOM), CAPACITY))
         self.weight = np.array(state["neighbours_weight"], order="C")
 
     def merge(
@@ -141,6 +172,7 @@ class Neighbours(Experts):
         share: Float64Array,
     ) -> None:
         """Store as many of the last rows of each group as there is room for."""
+        self._remember(self.memory, CAPACITY)
         most, at, memory = CAPACITY // len(each), 0, self.memory
         for neighbours, order in zip(each, orders, strict=True):
             rows, target, predicted, stored, counts = neighbours.memory

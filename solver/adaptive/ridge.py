@@ -147,7 +147,9 @@ class RidgeLearners(Experts):
         needed = self.pending + rows
         if needed > self.gains.shape[1]:
             gains = self.gains
-            self.gains = np.zeros((len(gains), max(needed, min(2 * needed, YOUNG)), gains.shape[2]))
+            # Few spare rows: they are much of the memory of a model with some dozen samples.
+            room = max(needed, min(needed + needed // 4, YOUNG))
+            self.gains = np.zeros((len(gains), room, gains.shape[2]))
             self.gains[:, : self.pending] = gains[:, : self.pending]
 
     def multiply(self, Phi: Float64Array) -> None:

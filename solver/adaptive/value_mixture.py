@@ -1,8 +1,8 @@
 """Combines the values of a few experts into one prediction, by their absolute errors.
 
     stacker      v = v_0 + sum_e a_e (v_e - v_0),  a by ridge regression with a horizon
-    weights      w_e <- w_e exp(-RATE min(|y - v_e| / u, MAX_ERROR)), then fixed share (Herbster
-                 and Warmuth 1998);  u the decayed mean of the least absolute error of each sample
+    weights      w_e <- w_e exp(-rate min(|y - v_e| / u, most)), then fixed share (Herbster and
+                 Warmuth 1998);  u the decayed mean of the least absolute error of each sample
     prediction   sum_e w_e v_e over experts and stackers
 
 Expert 0 is the one that the others improve: it weighs FIRST_WEIGHT before any sample, and stackers
@@ -11,7 +11,9 @@ small as the errors; where values come in units of an error (`past_values`), it 
 an error e of a stacker is divided by max(|e| / u, CORE), so that outliers hardly move it
 (iteratively reweighted least squares; Holland and Welsch 1977). All errors have one unit, instead
 of a likelihood with a deviation for each expert, so that an expert that fails where a level jumps
-loses its weight at once.
+loses its weight at once. Where values come in units of an error, what tells experts apart may be
+few errors far above the mean, as of a series that is mostly zero: so these count up to
+MOST_IN_UNITS, and at a lower rate.
 """
 
 from collections.abc import Mapping
@@ -26,6 +28,8 @@ from wolfstream.solver.compiled import compiled, inner, larger, smaller
 
 # SHARE is how much of the weight before any sample is mixed into the weights after each one.
 RATE, MAX_ERROR, SHARE, CORE, NOISE = 0.3, 10.0, 0.002, 0.3, 4.0
+# In the place of RATE and MAX_ERROR where values come in units of an error.
+RATE_IN_UNITS, MOST_IN_UNITS = 0.1, 100.0
 # The factor of all decayed sums for each sample.
 DECAY = 0.999
 # Of expert 0; all others weigh 1.
@@ -195,14 +199,37 @@ def learn_row(
         spread = variance * larger(abs(error) / unit, CORE) / w
         decay = row.stacker_decay[s]
         least_squares_step(c.a[s], c.P[s], row.difference, row.gain, decay, error, spread)
-    total = 0.0
-    for e in range(experts + stackers):
-        c.weight[e] *= np.exp(-RATE * w * smaller(np.sqrt(errors[e]) / unit, MAX_ERROR))
-        total += c.weight[e]
-    for e in range(experts + stackers):
-        share = c.weight[e] / total if total > 0.0 else row.prior[e]
-        c.weight[e] = (1.0 - SHARE) * share + SHARE * row.prior[e]
+    weigh_errors(c.weight, errors, unit, w, row.prior, in_units)
     return answer
+
+
+@inner
+def weigh_errors(
+    weight: Float64Array,
+    errors: Float64Array,
+    unit: float,
+    w: float,
+    prior: Float64Array,
+    in_units: bool,
+) -> None:
+    """Update weights by the errors for one sample.
+
+    weight: (E,) summing to 1; updated in place.
+    errors: (E,) squared.
+    unit: u.
+    w: weight of the sample.
+    prior: (E,) weights before any sample.
+    in_units: whether values come in units of an error.
+    """
+    rate = RATE_IN_UNITS if in_units else RATE
+    most = MOST_IN_UNITS if in_units else MAX_ERROR
+    total = 0.0
+    for e in range(len(weight)):
+        weight[e] *= np.exp(-rate * w * smaller(np.sqrt(errors[e]) / unit, most))
+        total += weight[e]
+    for e in range(len(weight)):
+        share = weight[e] / total if total > 0.0 else prior[e]
+        weight[e] = (1.0 - SHARE) * share + SHARE * prior[e]
 
 
 @compiled

@@ -47,7 +47,7 @@ from wolfstream.solver.calibration.reliability import (
 
 # How many of the last decisions the scaling is fitted to. Learners change as they learn: of 250,
 # 500, 1,000 and 2,000 the fewest were the best on nearly all streams (`benchmarks.calibration`).
-_FITTED = 256
+_FIT_ROWS = 256
 # The phases of `points.until_next`. One of two heads that learn together has logarithms of
 # probabilities as scores; with different phases they are calibrated at different samples, none of
 # which ends a chunk of 32.
@@ -130,10 +130,10 @@ class ClassCalibration:
         self._view = _first_view()
         # The decisions that the scaling is fitted to.
         self._scores, self._codes = np.empty((0, 0)), np.empty(0, np.int64)
-        # The first `_held` rows of these wait for the next point. They are written into arrays with
-        # room for more, because joining one array for each call would take longer than the rest.
+        # The first `_n_waiting` rows of these wait for the next point. The arrays have room for
+        # more: joining one array for each call would take longer than the rest.
         self._waiting, self._waiting_codes = np.empty((0, 0)), np.empty(0, np.int64)
-        self._held = self._seen = 0
+        self._n_waiting = self._seen = 0
 
     def absorb(self, scores: Float64Array, codes: NDArray[np.int64]) -> None:
         """Add decisions.
@@ -144,38 +144,38 @@ class ClassCalibration:
         n, start, phase = len(codes), 0, _LOG_PHASE if self._log_scores else _PHASE
         while start < n:
             # A forged state may have more rows waiting than until the next point.
-            room = max(until_next(self._seen, phase) - self._held, 1)
+            room = max(until_next(self._seen, phase) - self._n_waiting, 1)
             part = slice(start, start + room)
-            self._wait(scores[part], codes[part])
+            self._append_waiting(scores[part], codes[part])
             if n - start >= room:
-                self._take_in()
+                self._update()
             start += room
 
-    def _wait(self, scores: Float64Array, codes: NDArray[np.int64]) -> None:
-        """Keep decisions until the next point."""
-        start, stop, width = self._held, self._held + len(codes), scores.shape[1]
+    def _append_waiting(self, scores: Float64Array, codes: NDArray[np.int64]) -> None:
+        """Store decisions until the next point."""
+        start, stop, width = self._n_waiting, self._n_waiting + len(codes), scores.shape[1]
         if stop > len(self._waiting) or width > self._waiting.shape[1]:
             self._make_room(2 * stop, width)
         self._waiting[start:stop, :width], self._waiting_codes[start:stop] = scores, codes
-        self._held = stop
+        self._n_waiting = stop
 
     def _make_room(self, rows: int, width: int) -> None:
         """Allocate room for this many rows, filled with NaN."""
         scores, codes = self._waiting_rows(width)
         self._waiting = np.full((rows, scores.shape[1]), np.nan)
         self._waiting_codes = np.empty(rows, np.int64)
-        self._waiting[: self._held], self._waiting_codes[: self._held] = scores, codes
+        self._waiting[: self._n_waiting], self._waiting_codes[: self._n_waiting] = scores, codes
 
     def view(self) -> ClassConfidence:
         """Return the calibration at the last point; it never changes."""
         return self._view
 
-    def _take_in(self) -> None:
+    def _update(self) -> None:
         """Score the waiting decisions by the present calibration, then update it."""
         scores, codes = self._waiting_rows(0)
-        self._seen += self._held
+        self._seen += self._n_waiting
         self._waiting, self._waiting_codes = np.empty((0, 0)), np.empty(0, np.int64)
-        self._held = 0
+        self._n_waiting = 0
         valid = ~np.isnan(scores).all(axis=1)
         scores, codes = scores[valid], codes[valid]
         if not len(codes):
@@ -185,7 +185,7 @@ class ClassCalibration:
         probability = old.probabilities(scores)
         scored, plain = score_rows(probability, codes, limits)
         columns = scored.columns()
-        scaling = None if self._log_scores else self._fitted(scores, codes)
+        scaling = None if self._log_scores else self._fit(scores, codes)
         self._view = ClassConfidence(
             scaling,
             next_misses(old.misses, plain),
@@ -196,15 +196,16 @@ class ClassCalibration:
 
     def _waiting_rows(self, classes: int) -> tuple[Float64Array, NDArray[np.int64]]:
         """Return the waiting scores, with at least `classes` columns, and labels."""
-        scores = self._waiting[: self._held]
-        return _widened(scores, max(classes, scores.shape[1])), self._waiting_codes[: self._held]
+        rows = slice(self._n_waiting)
+        scores, codes = self._waiting[rows], self._waiting_codes[rows]
+        return _widened(scores, max(classes, scores.shape[1])), codes
 
-    def _fitted(self, scores: Float64Array, codes: NDArray[np.int64]) -> Scaling | None:
+    def _fit(self, scores: Float64Array, codes: NDArray[np.int64]) -> Scaling | None:
         """Return the scaling fitted to the last decisions whose class was known."""
         width = scores.shape[1]
         inside = codes < width
         met = inside & ~np.isnan(scores[np.arange(len(codes)), np.where(inside, codes, 0)])
-        kept = slice(max(0, len(self._codes) + int(met.sum()) - _FITTED), None)
+        kept = slice(max(0, len(self._codes) + int(met.sum()) - _FIT_ROWS), None)
         self._scores = np.concatenate([_widened(self._scores[kept], width), scores[met]])
         self._codes = np.concatenate([self._codes[kept], codes[met]])
         if not len(self._codes):
@@ -216,7 +217,7 @@ class ClassCalibration:
         view = self._view
         waiting, waiting_codes = self._waiting_rows(self._scores.shape[1])
         arrays: dict[str, NDArray[Any]] = {
-            "samples": np.array([view.totals.samples, self._seen, self._held], np.int64),
+            "samples": np.array([view.totals.samples, self._seen, self._n_waiting], np.int64),
             "sums": view.totals.sums,
             "bins": view.totals.bins,
             "misses": view.misses,
@@ -239,14 +240,14 @@ class ClassCalibration:
         scaling = None
         if "scaling" in arrays:
             scaling = Scaling(float(arrays["scaling"][0]), arrays["scaling"][1:])
-        scored, self._seen, self._held = arrays["samples"].tolist()
+        scored, self._seen, self._n_waiting = arrays["samples"].tolist()
         totals = Totals(scored, arrays["sums"], arrays["bins"])
         names = "ranking", "ranking_bins", "ranking_codes"
         ranking = Ranking(*(arrays[name] for name in names))
         self._view = ClassConfidence(scaling, arrays["misses"], arrays["recent"], totals, ranking)
         self._scores, self._codes = _with_nan(arrays["scores"]), arrays["codes"]
         self._waiting, self._waiting_codes = np.empty((0, 0)), np.empty(0, np.int64)
-        if self._held:
+        if self._n_waiting:
             self._waiting, self._waiting_codes = (
                 _with_nan(arrays["waiting"]),
                 arrays["waiting_codes"],

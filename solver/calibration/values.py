@@ -87,7 +87,7 @@ class ValueCalibration:
         zeros = np.zeros(_LEVELS), np.zeros((2, _LEVELS))
         self._view = ValueConfidence(first_misses(), np.empty((_ROWS, 0)), 0, *zeros)
         self._waiting: list[Float64Array] = []
-        self._held = 0
+        self._n_waiting = 0
 
     def absorb(self, predicted: Float64Array, y: Float64Array) -> None:
         """Add predictions and targets.
@@ -101,21 +101,21 @@ class ValueCalibration:
             distance = distance[valid]
         start = 0
         while start < len(distance):
-            room = until_next(self._view.samples) - self._held
+            room = until_next(self._view.samples) - self._n_waiting
             self._waiting.append(distance[start : start + room])
-            self._held += len(self._waiting[-1])
+            self._n_waiting += len(self._waiting[-1])
             if len(distance) - start >= room:
-                self._take_in()
+                self._update()
             start += room
 
     def view(self) -> ValueConfidence:
         """Return the calibration at the last point; it never changes."""
         return self._view
 
-    def _take_in(self) -> None:
+    def _update(self) -> None:
         """Score the waiting distances by the present calibration, then update it."""
         distance = np.concatenate(self._waiting)
-        self._waiting, self._held = [], 0
+        self._waiting, self._n_waiting = [], 0
         old = self._view
         limits = thresholds(np.sort(old.recent[0]), old.misses)
         # An interval of width 0 contains its own prediction.
@@ -135,7 +135,7 @@ class ValueCalibration:
         """Return the plain arrays from which `restore` continues bit for bit."""
         view = self._view
         return {
-            "samples": np.array([view.samples, view.samples, self._held], np.int64),
+            "samples": np.array([view.samples, view.samples, self._n_waiting], np.int64),
             "sums": view.sums.copy(),
             "widths": view.widths.copy(),
             "misses": view.misses.copy(),
@@ -153,5 +153,5 @@ class ValueCalibration:
             arrays["sums"],
             arrays["widths"],
         )
-        self._held = int(arrays["samples"][2])
-        self._waiting = [arrays["waiting"]] if self._held else []
+        self._n_waiting = int(arrays["samples"][2])
+        self._waiting = [arrays["waiting"]] if self._n_waiting else []

@@ -36,7 +36,7 @@ from wolfstream.solver.kernels.precision import FINEST
 from wolfstream.solver.rows.matrix import Matrix, take_rows
 from wolfstream.solver.rows.sample_weights import Weights, weights_of
 from wolfstream.solver.working_set.learner import GRAM_BYTES, Algorithm, WorkingSet
-from wolfstream.solver.working_set.view import dual_coefficients, supported
+from wolfstream.solver.working_set.view import dual_coefficients, support_view
 
 # The number of rows that `fit` passes to the working set at a time.
 PART = 8192
@@ -229,7 +229,7 @@ class SFWClassifier(AnyKernel, OneVersusOneClassifier, CalibratedClasses):
         """Set the view from the working set."""
         # The last digits of a float32 value depend on the shape of its product, so a row's
         # prediction would depend on the other rows of the call.
-        self._view = supported(self._learner.view(), FINEST)
+        self._view = support_view(self._learner.view(), FINEST)
 
     def _publish(self) -> NDArray[np.int64]:
         """Set the attributes from the working set; the slots of the support vectors."""
@@ -242,7 +242,7 @@ class SFWClassifier(AnyKernel, OneVersusOneClassifier, CalibratedClasses):
         self.gap_ = view.gap.copy()
         vectors, codes = take_rows(view.rows.exact, support), self._learner.store.code[support]
         self._name_support(vectors, codes, dual_coef, view.bias)
-        self._view = supported(view, FINEST)
+        self._view = support_view(view, FINEST)
         if view.kernel.may_be_indefinite:
             self._probe()
         return support

@@ -68,42 +68,39 @@ class StreamRegressor(RegressorMixin, OneAtATime, StreamEstimator):
         return_std: whether the standard deviations (n,) of their targets follow, as those of the
             learners' Gaussian likelihoods together.
         """
-        head_answer = self._head_answer(self._rows(X))
-        return (
-            (head_answer.prediction, head_answer.deviation)
-            if return_std
-            else head_answer.prediction
-        )
+        answer = self._head_answer(self._rows(X))
+        return (answer.prediction, answer.deviation) if return_std else answer.prediction
 
     def predict_interval(self, X: Any, confidence: float = 0.9) -> Float64Array:
         """Return the ends (n, 2) of prediction intervals of this confidence; infinite at first.
 
         Raises ValueError for a confidence that is not between 0 and 1.
         """
-        head_answer, head = self._head_answer(self._rows(X)), self._model.view().heads[BANK]
+        answer, head = self._head_answer(self._rows(X)), self._model.view().heads[BANK]
         assert isinstance(head, CalibratedRegressorView)
-        known = head.confidence_of(head_answer)
-        return prediction_interval(known, head_answer.prediction, confidence)
+        return prediction_interval(head.confidence_of(answer), answer.prediction, confidence)
 
     def explain(self, X: Any, most: int = 5) -> list[list[dict[str, Any]]]:
-        """Of each row the features that move its value most.
+        """Return, for each row, the features that move its value most, at most `most` of them.
 
-        Each is a dict of feature (name or place), category, gradient by its unit, and its deviation
-        so far. Raises ValueError for wide and sparse rows, which the bank hashes.
+        Each is a dict: `feature` (its name or index), `category`, `gradient` of the value by one
+        unit of the feature, and `deviation` of the feature so far.
+
+        Raises ValueError for wide and sparse rows, which the bank hashes.
         """
-        return [gradient_of(one, most) for one in self._explained(X, most)]
+        return [gradient_of(explanation, most) for explanation in self._explained(X, most)]
 
     def learn_one(self, x: Mapping[Any, Any], y: float, w: float = 1.0) -> None:
         """Learn a row of named values that counts w. Raises ValueError, TypeError."""
         self.partial_fit([x], [y], sample_weight=None if w == 1.0 else [w])
 
     def predict_one(self, x: Mapping[Any, Any]) -> float:
-        """The value of a row of named values; 0 before the first sample, as River has it."""
+        """Return the value of a row of named values; 0 before the first sample, as in River."""
         return float(self.predict([x])[0]) if hasattr(self, "_model") else 0.0
 
 
 def _targets(y: Any) -> Float64Array:
-    """Targets as float64. Raises ValueError for those whose squares could not be summed."""
+    """Return targets as float64. Raises ValueError for those whose squares could not be summed."""
     targets = np.ascontiguousarray(y, np.float64)
     if (largest := np.abs(targets).max()) > LARGEST_TARGET:
         raise ValueError(f"y has values up to {largest:.3g}, beyond {LARGEST_TARGET:.0e}")

@@ -124,7 +124,7 @@ class KernelLearner(Generic[L]):
             return self._fading.kept_numbers()
         learner = self.current
         assert isinstance(learner, WorkingSet)
-        numbers = learner.store.number[learner.store.held_slots()]
+        numbers = learner.store.number[learner.store.occupied_slots()]
         return np.sort(numbers[numbers >= 0])
 
     @property

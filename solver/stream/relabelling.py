@@ -69,7 +69,7 @@ class RelabellingDetector:
         # last one held.
         self._relabelled = self._wait = 0
         # Predicted classes, -1 for none, and labels of the first `_stored` columns.
-        self._samples = np.empty((2, 2 * _REMEMBERED), np.int64)
+        self._samples = np.empty((2, 0), np.int64)
         self._stored = 0
 
     @property
@@ -84,8 +84,8 @@ class RelabellingDetector:
 
     @property
     def nbytes(self) -> int:
-        """Memory in bytes."""
-        return self._samples.nbytes + self._permutation.table.nbytes
+        """Memory in bytes, once samples are forgotten."""
+        return 4 * _REMEMBERED * self._samples.itemsize + self._permutation.table.nbytes
 
     def absorb(self, predicted: NDArray[np.int64], y: NDArray[np.int64]) -> Relabelling | None:
         """Count samples; return a relabelling if one is detected.
@@ -105,8 +105,10 @@ class RelabellingDetector:
     def _store(self, predicted: NDArray[np.int64], y: NDArray[np.int64]) -> None:
         n = len(y)
         if self._stored + n > self._samples.shape[1]:
-            last = self._last.copy()
+            last = self._last
             self._stored = last.shape[1]
+            room = min(2 * (self._stored + n), 2 * _REMEMBERED)
+            self._samples = np.empty((2, room), np.int64)
             self._samples[:, : self._stored] = last
         added = self._samples[:, self._stored : self._stored + n]
         added[0], added[1] = predicted, y

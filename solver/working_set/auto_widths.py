@@ -171,7 +171,7 @@ class AutoWidths:
         """Return the numbers, from 0 and ascending, of the members and of the kept past."""
         exact = self.learner.store.rows.exact
         assert not isinstance(exact, SparseRows)
-        members = self.widths.times(exact[self.learner.store.held_slots()])
+        members = self.widths.times(exact[self.learner.store.occupied_slots()])
         return np.union1d(members, self._past.samples()[0])
 
     @property
@@ -249,7 +249,7 @@ class AutoWidths:
         """
         time, X, codes, weight = self._past.samples()
         old = self.learner
-        slots = old.store.held_slots()
+        slots = old.store.occupied_slots()
         exact = old.store.rows.exact
         assert not isinstance(exact, SparseRows)
         rows = exact[slots]

@@ -49,8 +49,8 @@ def decode_row(words: Words, p: int, used: int, row: NDArray[np.float32]) -> Non
 
 
 @inner
-def decoded(words: Words, p: int, m: int) -> np.float32:
-    """Return the number of rows p and m."""
+def decode_value(words: Words, p: int, m: int) -> np.float32:
+    """Return the entry in row p and column m."""
     first, last = np.uint64(larger(p, m)), np.uint64(smaller(p, m))
     code = (words[_word_of(first, last)] >> (last % _WORD * _WORD)) & _CODE
     return np.float32(code) * np.float32(1.0 / _LEVELS)
@@ -97,8 +97,8 @@ def _put(words: Words, p: np.uint64, m: np.uint64, code: np.uint64) -> None:
     words[at] = (words[at] & ~(_CODE << shift)) | (code << shift)
 
 
-# Below, vectors of eight: compilers do not make them of loops that are this short. Most of numba
-# and llvmlite carry no types.
+# The functions below are written as vector instructions, because compilers do not vectorise loops
+# of eight. Most of numba and llvmlite carry no types.
 _intrinsic: Any = extending.intrinsic
 _types: Any = types
 _ir: Any = ir
@@ -117,10 +117,10 @@ def _address(context: Any, builder: Any, kind: Any, element: Any, vector: Any) -
 
 def _splat(builder: Any, vector: Any, number: Any) -> Any:
     """Return a vector of one number."""
-    none = _ir.Constant(vector, _ir.Undefined)
-    first = builder.insert_element(none, number, _ir.Constant(_LANE, 0))
+    undefined = _ir.Constant(vector, _ir.Undefined)
+    first = builder.insert_element(undefined, number, _ir.Constant(_LANE, 0))
     lanes = _ir.Constant(_ir.VectorType(_LANE, 8), [0] * 8)
-    return builder.shuffle_vector(first, none, lanes)
+    return builder.shuffle_vector(first, undefined, lanes)
 
 
 def _constant(number: float) -> Any:

@@ -25,7 +25,7 @@ from wolfstream.solver.working_set.code_cells import (
     Words,
     cell_words,
     decode_row,
-    decoded,
+    decode_value,
     encode,
     encode_row,
 )
@@ -171,7 +171,7 @@ def _write(
     for place in range(len(kept.column_in)):
         if kept.column_in[place] >= 0:
             for slot in slots:
-                kept.values[place, slot] = decoded(codes, kept.column_in[place], slot)
+                kept.values[place, slot] = decode_value(codes, kept.column_in[place], slot)
 
 
 @compiled

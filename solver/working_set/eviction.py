@@ -105,30 +105,30 @@ def who_leaves(
     if excess > 0:
         mark_weighted(pairs, weighted)
         floor = class_floor(max_size, n_classes)
-        held, code, entered = store.held_slots(), store.code, store.entered
-        evicted[slots_to_evict(held, code, entered, weighted, excess, floor)] = True
+        slots, code, entered = store.occupied_slots(), store.code, store.entered
+        evicted[slots_to_evict(slots, code, entered, weighted, excess, floor)] = True
     return evicted, weighted
 
 
 def slots_to_evict(
-    held: NDArray[np.int64],
+    slots: NDArray[np.int64],
     code: NDArray[np.int64],
     entered: NDArray[np.int64],
     weighted: NDArray[np.bool_],
     count: int,
     floor: int = 0,
 ) -> NDArray[np.int64]:
-    """Return `count` of the held slots: those without weight first, then the oldest.
+    """Return `count` of the slots: those without weight first, then the oldest.
 
     The last `floor` samples of each class in this order are kept, unless too few others are left.
 
-    held: (n,) slots.
+    slots: (n,) those of stored samples.
     code: (slots,) class numbers.
     entered: (slots,) the order in which the samples were stored.
     weighted: (slots,) whether a sample has weight in a problem.
     """
-    age = entered[held]
-    order = held[np.argsort(np.where(weighted[held], age + age.max(initial=0) + 1, age))]
+    age = entered[slots]
+    order = slots[np.argsort(np.where(weighted[slots], age + age.max(initial=0) + 1, age))]
     leaving = np.empty(min(count, len(order)), np.int64)
     _choose(order, code, np.bincount(code[order]) - floor, leaving)
     return leaving

@@ -30,7 +30,7 @@ from wolfstream.solver.working_set.intake import Intake
 from wolfstream.solver.working_set.pair_problems import PairProblems
 from wolfstream.solver.working_set.store import FREE, Bounds, SampleStore
 from wolfstream.solver.working_set.summary import Sizes, Summary, summary_of
-from wolfstream.solver.working_set.view import WorkingSetView, view_of
+from wolfstream.solver.working_set.view import WorkingSetView, copy_view
 
 # The bytes of kernel values that are kept by default: a whole matrix of 16,384 float32 samples.
 GRAM_BYTES = 1 << 30
@@ -219,7 +219,7 @@ class WorkingSet:
         """
         store, origin = self.store, self._intake.origin
         assert origin is not None
-        return view_of(
+        return copy_view(
             self.kernel,
             store,
             origin,

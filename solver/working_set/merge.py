@@ -88,8 +88,8 @@ def unite(learner: WorkingSet, each: Sequence[Support], classes: int) -> None:
     for _ in range(MOST_PASSES):
         if not relative_gap(learner) > GAP:  # nor if it is unknown
             break
-        held = np.flatnonzero(learner.store.slots_of_entered(entered) != FREE)
-        learner.absorb(take_rows(X, held), codes[held], entered[held], weight[held])
+        stored = np.flatnonzero(learner.store.slots_of_entered(entered) != FREE)
+        learner.absorb(take_rows(X, stored), codes[stored], entered[stored], weight[stored])
 
 
 def _joined(each: Sequence[Support]) -> Support:

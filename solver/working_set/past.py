@@ -25,8 +25,8 @@ class Past:
 
     def __init__(self) -> None:
         self.seen = 0
-        self._held = 0
-        # Only the first `_held` entries of these arrays are written.
+        self._size = 0
+        # Only the first `_size` entries of these arrays are written.
         self._time: NDArray[np.int64] = np.empty(0, np.int64)
         self._X: Float64Array = np.empty((0, 0))
         self._codes: NDArray[np.int64] = np.empty(0, np.int64)
@@ -57,12 +57,12 @@ class Past:
 
     def _add(self, X: Float64Array, codes: NDArray[np.int64], weight: Float64Array) -> None:
         n = len(codes)
-        if self._held + n > len(self._codes):
+        if self._size + n > len(self._codes):
             self._make_room(n, X.shape[1])
-        part = slice(self._held, self._held + n)
+        part = slice(self._size, self._size + n)
         self._time[part] = np.arange(self.seen, self.seen + n)
         self._X[part], self._codes[part], self._weight[part] = X, codes, weight
-        self._held += n
+        self._size += n
         self.seen += n
 
     def samples(self) -> tuple[NDArray[np.int64], Float64Array, NDArray[np.int64], Float64Array]:
@@ -75,14 +75,14 @@ class Past:
         stride = 1
         while stride < _LARGEST_STRIDE and before > EARLIER * stride:
             stride *= 2
-        time = self._time[: self._held]
+        time = self._time[: self._size]
         earlier = (time % stride == 0) & (time >= before - EARLIER * stride)
         kept = np.flatnonzero((time >= before) | earlier)
         return time[kept], self._X[kept], self._codes[kept], self._weight[kept]
 
     def relabel(self, permutation: NDArray[np.int64], since: int) -> None:
         """code <- permutation[code] for the samples before number `since`."""
-        early = np.flatnonzero(self._time[: self._held] < since)
+        early = np.flatnonzero(self._time[: self._size] < since)
         self._codes[early] = permutation[self._codes[early]]
 
     def _make_room(self, n: int, width: int) -> None:
@@ -92,9 +92,9 @@ class Past:
         capacity = max(needed, min(2 * needed, MOST_KEPT))
         self._time, self._codes = np.empty((2, capacity), np.int64)
         self._X, self._weight = np.empty((capacity, width)), np.empty(capacity)
-        self._held = len(kept[0])
-        if self._held:
-            part = slice(0, self._held)
+        self._size = len(kept[0])
+        if self._size:
+            part = slice(0, self._size)
             self._time[part], self._X[part], self._codes[part], self._weight[part] = kept
 
     def state(self, prefix: str) -> dict[str, NDArray[Any]]:
@@ -110,5 +110,5 @@ class Past:
         """Continue from what `state` returned for the same prefix."""
         self.seen = int(state[f"{prefix}seen"][0])
         time, X, codes = (np.array(state[f"{prefix}{name}"]) for name in ("time", "X", "codes"))
-        self._time, self._X, self._codes, self._held = time, X, codes, len(time)
+        self._time, self._X, self._codes, self._size = time, X, codes, len(time)
         self._weight = np.array(state.get(f"{prefix}weight", np.ones(len(time))))

@@ -73,8 +73,10 @@ def score_gradient(view: WorkingSetView, x: Float64Array, direction: Float64Arra
     weight = view.coefficient * np.repeat(_decision_gradient(view, x, direction), counts)
     slot_weight = np.zeros(len(view.rows.far))
     np.add.at(slot_weight, view.column, weight)
-    held = np.flatnonzero(slot_weight)
-    return expansion_gradient(view.kernel, take_rows(view.rows.exact, held), slot_weight[held], x)
+    support = np.flatnonzero(slot_weight)
+    return expansion_gradient(
+        view.kernel, take_rows(view.rows.exact, support), slot_weight[support], x
+    )
 
 
 def value_gradient(view: WorkingSetView, x: Float64Array) -> Float64Array:

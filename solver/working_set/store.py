@@ -123,7 +123,7 @@ class SampleStore:
             self._for_single = stored_rows(self._kernel, self.rows, self._origin, tolerance)
         return self._for_single
 
-    def held_slots(self) -> NDArray[np.int64]:
+    def occupied_slots(self) -> NDArray[np.int64]:
         """Return the slots of all samples, in ascending order."""
         return np.flatnonzero(self.code[: self.used] != FREE)
 
@@ -138,9 +138,9 @@ class SampleStore:
         slots = np.full(len(numbers), FREE, np.int64)
         asked = np.flatnonzero(numbers >= 0)
         if len(asked):
-            held = self.held_slots()
+            occupied = self.occupied_slots()
             slot_of = np.full(self.added, FREE, np.int64)
-            slot_of[self.entered[held]] = held
+            slot_of[self.entered[occupied]] = occupied
             slots[asked] = slot_of[numbers[asked]]
         return slots
 
@@ -360,8 +360,8 @@ def growth(
     values = code_bytes(needed) if bounds.coded else capacity * capacity * itemsize
     values = values if store is None or store.keeps_values else 0
     slot = _SLOT_BYTES + width * (8 + itemsize)
-    held = 0 if store is None else store.nbytes
-    return max(min(values, bounds.gram_bytes) + capacity * slot - held, 0)
+    present = 0 if store is None else store.nbytes
+    return max(min(values, bounds.gram_bytes) + capacity * slot - present, 0)
 
 
 def _largest_gram(precision: Precision, bounds: Bounds) -> int:

@@ -73,7 +73,7 @@ def take_values(
                 near = np.float64(row[m])
                 members.value[m] -= members.beta[p] * (near + 1.0)
                 apart = members.curvature[m] - members.ridge[m] - 2.0 * near
-                if members.held[m] > 0.0 and not evicted[m] and apart < least:
+                if members.is_member[m] > 0.0 and not evicted[m] and apart < least:
                     least, heir[p] = apart, m
 
 
@@ -223,8 +223,8 @@ class TubeSet:
 
     def certificate(self) -> Certificate:
         """Return the dual's value and the gap, by the formula in the module's docstring."""
-        held = np.flatnonzero(self.members.held)
-        beta, value, y, ridge = (field[held] for field in self.members[:4])
+        columns = np.flatnonzero(self.members.is_member)
+        beta, value, y, ridge = (field[columns] for field in self.members[:4])
         quadratic = float(beta @ value)
         slack = np.maximum(np.abs(y - value) - self.rule.epsilon, 0.0)
         linear = float(y @ beta) - self.rule.epsilon * float(np.abs(beta).sum())
@@ -235,7 +235,7 @@ class TubeSet:
         # A bound of the gap's rounding: that of each h(x), times the factors of h(x) in the terms.
         size = float(np.abs(beta).sum())
         rounding = sum_rounding(self.kernel, self.precision.dtype) * size
-        rounding *= float(np.abs(self.store.diagonal[held]).max(initial=0.0)) + 1.0
+        rounding *= float(np.abs(self.store.diagonal[columns]).max(initial=0.0)) + 1.0
         rounding *= size + float((slack / ridge).sum())
         exact = exact and rounding <= SHARE_OF_OBJECTIVE * abs(objective)
         return Certificate(objective, max(gap, 0.0) if exact else np.nan)
@@ -314,7 +314,7 @@ class TubeSet:
         if excess <= 0:
             return
         weighted = self.members.beta[: store.used] != 0.0
-        slots = slots_to_evict(store.held_slots(), store.code, store.entered, weighted, excess)
+        slots = slots_to_evict(store.occupied_slots(), store.code, store.entered, weighted, excess)
         evicted = np.zeros(store.used, np.bool_)
         evicted[slots] = True
         heir = np.full(store.used, FREE)
@@ -343,17 +343,17 @@ class TubeSet:
             return
         store = self.store
         store.compute_values()
-        held = store.code[: store.used] != FREE
+        occupied = store.code[: store.used] != FREE
         ridge = self.ridges.class_ridge(0) * store.inverse_weight[: store.used]
-        ridge = np.where(held, ridge, 0.0)
+        ridge = np.where(occupied, ridge, 0.0)
         beta, value, target = (np.array(state[name]) for name in _SAVED)
-        curvature = np.where(held, store.diagonal[: store.used] + 1.0 + ridge, 1.0)
-        in_set = held.astype(np.float64)
-        self.members = TubeMembers(beta, value, target, ridge, curvature, in_set)
+        curvature = np.where(occupied, store.diagonal[: store.used] + 1.0 + ridge, 1.0)
+        is_member = occupied.astype(np.float64)
+        self.members = TubeMembers(beta, value, target, ridge, curvature, is_member)
 
 
 _SAVED = ("beta", "value", "target")
-# The values of `TubeMembers` where no sample is held.
+# The values of `TubeMembers` of a column without a member.
 _EMPTY = TubeMembers(*np.array([0.0, 0.0, 0.0, 0.0, 1.0, 0.0]))
 
 

@@ -28,20 +28,20 @@ TIE = 1e-8
 
 
 class TubeMembers(NamedTuple):
-    """The samples of a set by column, (capacity,) each; beta is zero where no sample is held."""
+    """The samples of a set by column, (capacity,) each; beta is 0 in a column without a member."""
 
     # The weights.
     beta: Float64Array
-    # h(x); any number where no sample is held, because `move` writes whole rows.
+    # h(x); any number in a column without a member, because `move` writes whole rows.
     value: Float64Array
     # y.
     target: Float64Array
     # 1 / (2 C w).
     ridge: Float64Array
-    # a = k(x, x) + 1 + ridge; 1 where no sample is held.
+    # a = k(x, x) + 1 + ridge; 1 in a column without a member.
     curvature: Float64Array
     # 1.0 for a member of the set, otherwise 0.0.
-    held: Float64Array
+    is_member: Float64Array
 
 
 @inner
@@ -55,7 +55,7 @@ def best_weight(members: TubeMembers, m: int, epsilon: float) -> float:
 
 @inner
 def gain_of(members: TubeMembers, m: int, epsilon: float, only_toward: bool) -> float:
-    """Return by how much the best step of member m raises the dual, 0.0 where none is held.
+    """Return by how much the best step of member m raises the dual, 0.0 in a column without one.
 
     It has no branches, so that loops over it run in vector registers.
 
@@ -65,7 +65,7 @@ def gain_of(members: TubeMembers, m: int, epsilon: float, only_toward: bool) -> 
     slope = members.target[m] - members.value[m] - members.ridge[m] * beta
     change, growth = new - beta, larger(new, -new) - larger(beta, -beta)
     gain = change * (slope - 0.5 * members.curvature[m] * change) - epsilon * growth
-    gain *= members.held[m]
+    gain *= members.is_member[m]
     return 0.0 if only_toward and growth <= 0.0 else gain
 
 
@@ -118,5 +118,5 @@ def move(members: TubeMembers, values: KernelValues, p: int, k: int, change: flo
     for m in range(np.uint64(whole)):
         value[m] += change * (np.float64(row[m]) + 1.0)
     for j in range(whole - stored, k + 1):
-        if members.held[stored + j] > 0.0:
+        if members.is_member[stored + j] > 0.0:
             value[stored + j] += change * (np.float64(values.block[j, p]) + 1.0)

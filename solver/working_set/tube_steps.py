@@ -222,9 +222,9 @@ def _arrive(
     trace.value[k], trace.step[k] = total, NONE
     if column < values.stored:
         return
-    members.value[column], members.held[column] = total, 1.0
+    members.value[column], members.is_member[column] = total, 1.0
     sample_gain = gain_of(members, column, rule.epsilon, True)
     gain = best_step(members, rule.epsilon, before, True)[1]
     trace.admitted[k] = sample_gain > 0.0 and sample_gain >= gain * (1.0 - TIE)
     if not trace.admitted[k]:
-        members.held[column] = 0.0
+        members.is_member[column] = 0.0

@@ -43,7 +43,7 @@ class WorkingSetView(NamedTuple):
     # where that is not known. None in a view of given weights (`expansion`).
     code: NDArray[np.int64] | None = None
     number: NDArray[np.int64] | None = None
-    # See `learner.WorkingSet`.
+    # Whether scores couple the margins of all pairs, or are the decisions (`learner.WorkingSet`).
     coupled: bool = True
 
     @property
@@ -55,12 +55,12 @@ class WorkingSetView(NamedTuple):
 
     @property
     def n_support(self) -> int:
-        """How many samples have weight in at least one problem."""
+        """The number of samples with weight in at least one problem."""
         # In one problem no sample occurs twice.
         return int(np.count_nonzero(self.coefficient) if len(self.ends) == 1 else len(self.support))
 
 
-def view_of(
+def copy_view(
     kernel: Kernel,
     store: SampleStore,
     origin: Float64Array,
@@ -70,12 +70,12 @@ def view_of(
     *,
     coupled: bool,
 ) -> WorkingSetView:
-    """Copy everything that a prediction reads, but share the rows: used slots do not change.
+    """Return a view of a learner. Rows are shared, not copied: slots in use do not change.
 
-    kernel, origin, tolerance: of the prepared rows.
+    kernel, origin, tolerance: those with which the rows were prepared.
     store: the stored samples.
-    n_classes: how many classes are known.
-    pairs: the problems.
+    n_classes: the number of classes so far.
+    pairs: the problems of all pairs of classes.
     coupled: see `learner.WorkingSet`.
     """
     rows, used = store.used_rows(), store.used
@@ -143,10 +143,10 @@ def expansion(
     gap: Float64Array,
     precision: Precision,
 ) -> WorkingSetView:
-    """Return the view of given weights.
+    """Return the view of a kernel expansion whose weights are given.
 
     X: (n, d) rows.
-    n_classes: how many classes there are.
+    n_classes: the number of classes.
     dual_coef: (problems, n) alpha_i y_i.
     bias, q, gap: (problems,) see `WorkingSetView`.
     precision: of the kernel values.
@@ -168,8 +168,11 @@ def expansion(
     )
 
 
-def supported(view: WorkingSetView, precision: Precision) -> WorkingSetView:
-    """Return the same model with its support vectors alone, prepared again in a precision."""
+def support_view(view: WorkingSetView, precision: Precision) -> WorkingSetView:
+    """Return a view without the members of weight zero, its rows prepared again.
+
+    precision: that of the new rows.
+    """
     support = view.support
     new_row = np.full(len(view.rows.far), -1, np.int64)
     new_row[support] = np.arange(len(support))

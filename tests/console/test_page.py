@@ -61,9 +61,7 @@ def expect_fact(page: Any, name: str, value: str) -> None:
     fact(page, name).locator("dd", has_text=re.compile(f"^{value}$")).wait_for()
 
 
-def test_a_newcomer_creates_a_model_and_watches_it_learn(
-    page: Any, server: ServerProcess, name: str
-):
+def test_new_model_is_watched_learning(page: Any, server: ServerProcess, name: str):
     page.goto(server.url)
     page.get_by_label("New model").fill(name)
     page.get_by_role("button", name="Create").click()
@@ -91,7 +89,7 @@ def test_a_newcomer_creates_a_model_and_watches_it_learn(
     page.screenshot(path=SCREENSHOTS / "models.png")
 
 
-def test_an_empty_model_says_what_to_do(page: Any, server: ServerProcess, name: str):
+def test_empty_model_says_what_to_do(page: Any, server: ServerProcess, name: str):
     httpx.put(f"{server.url}/v1/models/{name}", json=PAPERS).raise_for_status()
     page.goto(f"{server.url}/#/{name}")
     page.get_by_text("The model has not learned anything yet.").wait_for()
@@ -105,9 +103,7 @@ def test_an_empty_model_says_what_to_do(page: Any, server: ServerProcess, name: 
     assert not page.get_by_text("There is no snapshot yet.").is_visible()
 
 
-def test_a_row_is_predicted_by_the_names_of_its_features(
-    page: Any, server: ServerProcess, model: str
-):
+def test_row_is_predicted_by_feature_names(page: Any, server: ServerProcess, model: str):
     page.goto(f"{server.url}/#/{model}")
     page.get_by_label("warmth").fill("30")
     page.get_by_label("room").fill("bath")
@@ -130,7 +126,7 @@ def test_a_prediction_says_why(page: Any, server: ServerProcess, model: str):
     page.locator("#prediction tbody tr", has_text="warmth").wait_for()
 
 
-def test_labels_are_seen_when_they_come(page: Any, server: ServerProcess, name: str):
+def test_late_labels_are_shown(page: Any, server: ServerProcess, name: str):
     url = f"{server.url}/v1/models/{name}"
     with httpx.Client(timeout=60) as client:
         client.put(url, json=PAPERS | {"asset": None, "pending": {"max_rows": 2}})
@@ -170,7 +166,7 @@ def test_numbers_are_learned_and_predicted(page: Any, server: ServerProcess, nam
     page.locator("#head-columns th", has_text="Mean error").first.wait_for()
 
 
-def test_a_challenger_is_compared_and_promoted(page: Any, server: ServerProcess, model: str):
+def test_challenger_is_compared_and_promoted(page: Any, server: ServerProcess, model: str):
     challenger = f"{model}-b"
     sent = {"follows": model, "start": "samples", "adaptive": None}
     httpx.put(f"{server.url}/v1/models/{challenger}", json=sent).raise_for_status()
@@ -193,7 +189,7 @@ def test_a_challenger_is_compared_and_promoted(page: Any, server: ServerProcess,
     httpx.delete(f"{server.url}/v1/models/{challenger}")
 
 
-def test_the_form_stays_while_rows_of_other_names_come(page: Any, server: ServerProcess, name: str):
+def test_form_stays_while_other_rows_come(page: Any, server: ServerProcess, name: str):
     def learn_words(*texts: str) -> None:
         x = [dict.fromkeys(text.split(), 1.0) for text in texts]
         sent = {"x": x, "y": ["spam", "ham"] * (len(x) // 2)}
@@ -213,9 +209,7 @@ def test_the_form_stays_while_rows_of_other_names_come(page: Any, server: Server
     page.get_by_label("evening").wait_for()
 
 
-def test_a_wrong_row_is_refused_in_the_servers_words(
-    page: Any, server: ServerProcess, name: str, errors: Errors
-):
+def test_wrong_row_shows_the_refusal(page: Any, server: ServerProcess, name: str, errors: Errors):
     spec = {"prepare": None, "adaptive": None, "asset": None}
     sent = {"x": [{"warmth": 20.0}, {"warmth": 25.0}], "y": ["dry", "humid"]}
     with httpx.Client(base_url=server.url, timeout=60) as client:
@@ -229,7 +223,7 @@ def test_a_wrong_row_is_refused_in_the_servers_words(
     errors.expect("422")
 
 
-def test_a_csv_with_a_bad_line_is_learned_without_it(
+def test_csv_is_learned_without_bad_lines(
     page: Any, server: ServerProcess, model: str, tmp_path: Path, errors: Errors
 ):
     x, y = rows(2500, seed=5)
@@ -309,7 +303,7 @@ def test_a_change_is_seen(page: Any, server: ServerProcess, name: str):
     page.screenshot(path=SCREENSHOTS / "change.png")
 
 
-def test_the_page_works_on_a_phone_in_the_dark(browser: Any, server: ServerProcess, model: str):
+def test_page_fits_a_dark_phone(browser: Any, server: ServerProcess, model: str):
     challenger = {"follows": model, "start": "samples", "adaptive": None}
     httpx.put(f"{server.url}/v1/models/{model}-b", json=challenger).raise_for_status()
     context = browser.new_context(viewport={"width": 390, "height": 740}, color_scheme="dark")
@@ -343,7 +337,7 @@ def test_the_page_works_by_keyboard(page: Any, server: ServerProcess, model: str
     page.locator("#prediction strong").wait_for()
 
 
-def test_the_page_loads_nothing_from_elsewhere(page: Any, server: ServerProcess):
+def test_page_loads_nothing_from_elsewhere(page: Any, server: ServerProcess):
     asked: list[str] = []
     page.on("request", lambda request: asked.append(request.url))
     page.goto(server.url)
@@ -351,7 +345,7 @@ def test_the_page_loads_nothing_from_elsewhere(page: Any, server: ServerProcess)
     assert all(url.startswith(server.url) for url in asked)
 
 
-def test_the_first_screen_says_how_good_a_model_is(page: Any, server: ServerProcess, name: str):
+def test_first_screen_judges_the_model(page: Any, server: ServerProcess, name: str):
     random = np.random.default_rng(0)
     fraud = random.random(800) < 0.03
     x = [{"amount": float(a), "land": "DE"} for a in random.normal(10.0 * fraud, 3.0)]
@@ -374,7 +368,7 @@ def test_the_first_screen_says_how_good_a_model_is(page: Any, server: ServerProc
     page.screenshot(path=SCREENSHOTS / "summary.png", full_page=True)
 
 
-def test_the_label_of_a_file_is_chosen(
+def test_label_column_of_a_file_is_chosen(
     page: Any, server: ServerProcess, model: str, tmp_path: Path
 ):
     file = tmp_path / "rooms.csv"

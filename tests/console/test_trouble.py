@@ -10,7 +10,7 @@ from wolfstream.service.access.key_file import KeyFile
 from wolfstream.service.access.keys import add_key
 
 
-def test_a_key_is_asked_for_once_and_kept_in_the_tab(page: Any, tmp_path: Path, errors: Errors):
+def test_key_is_kept_in_the_tab(page: Any, tmp_path: Path, errors: Errors):
     server = ServerProcess(tmp_path / "data")
     server.prelude = look_often
     server.data.mkdir()
@@ -37,7 +37,7 @@ def test_a_key_is_asked_for_once_and_kept_in_the_tab(page: Any, tmp_path: Path, 
         server.close()
 
 
-def test_a_server_that_dies_and_comes_back(page: Any, tmp_path: Path, errors: Errors):
+def test_page_reconnects_after_a_crash(page: Any, tmp_path: Path, errors: Errors):
     server = ServerProcess(tmp_path / "data")
     server.prelude = look_often
     server.start()

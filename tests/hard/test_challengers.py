@@ -15,7 +15,7 @@ CRASHES = int(os.environ.get("HARD_CRASHES", "100"))
 
 
 @pytest.mark.parametrize("exchanges", [False, True])
-def test_kills(tmp_path: Path, report: Report, exchanges: bool) -> None:
+def test_challengers_survive_kills(tmp_path: Path, report: Report, exchanges: bool) -> None:
     kills = CRASHES // 2
     with campaign(tmp_path, kills, SEED, exchanges, snapshot_samples=200) as (server, owner):
         if not exchanges:

@@ -76,8 +76,13 @@ class TestFullDisk:
                 poster.post(WIDE)
             answer = httpx.post(f"{server.url}/v1/models/m/predict", json={"x": [[1.0] * WIDE]})
             assert answer.status_code == 200
+            told = httpx.get(f"{server.url}/readyz")
+            assert told.status_code == 200
+            assert "disk is full" in told.json()["learning"]
+            assert httpx.get(f"{server.url}/readyz?learning=true").status_code == 503
             filler.unlink()
             poster.post_until(200, WIDE)
+            assert "learning" not in httpx.get(f"{server.url}/readyz?learning=true").json()
             assert sequence(server) == len(poster.kept)
         filler = fill(disk)
         poster.post_until(503, WIDE)
@@ -140,7 +145,7 @@ class TestFullDisk:
     [("fsync,fdatasync", "EIO"), ("fsync,fdatasync", "ENOSPC"), ("pwrite64", "EIO")],
     ids=["fsync", "fsync without room", "write"],
 )
-def test_calls_that_fail(
+def test_failed_system_calls_lose_nothing(
     server: CommandProcess, poster: Poster, calls: str, error: str, report: Report
 ) -> None:
     for _ in range(20):
@@ -168,7 +173,7 @@ def test_calls_that_fail(
     )
 
 
-def test_snapshots_whose_fsync_fails(server: CommandProcess, poster: Poster) -> None:
+def test_failed_snapshot_fsync_loses_nothing(server: CommandProcess, poster: Poster) -> None:
     assert server.terminate() == 0
     server.settings["snapshot_samples"] = 40
     server.start()

@@ -49,9 +49,14 @@ def put(client: httpx.Client, name: str, spec: Any) -> None:
     client.put(f"/v1/models/{name}", json=spec).raise_for_status()
 
 
+def offer(client: httpx.Client, name: str, body: bytes) -> httpx.Response:
+    return client.post(f"/v1/models/{name}/samples", content=body, headers=MSGPACK)
+
+
 def learn(client: httpx.Client, name: str, body: bytes) -> None:
-    answer = client.post(f"/v1/models/{name}/samples", content=body, headers=MSGPACK)
-    if answer.status_code != 503:  # its share of the queue may be taken
+    """Send samples of the busy tenant, whose share of the queue may be taken."""
+    answer = offer(client, name, body)
+    if answer.status_code != 503:
         answer.raise_for_status()
 
 
@@ -129,7 +134,7 @@ TENANTS: dict[str, Tenant] = {
 
 
 @pytest.mark.parametrize("name", TENANTS)
-def test_single_rows_of_another_model(server: CommandProcess, report: Report, name: str) -> None:
+def test_single_rows_beside_a_tenant(server: CommandProcess, report: Report, name: str) -> None:
     failures, ends = list[Exception](), time.monotonic() + 900.0
     with (
         httpx.Client(base_url=server.url, timeout=300) as theirs,
@@ -138,7 +143,7 @@ def test_single_rows_of_another_model(server: CommandProcess, report: Report, na
         put(own, "light", {})
         bodies = [rows(1, 20, 3, seed) for seed in range(500)]
         for body in bodies:
-            learn(own, "light", body)
+            offer(own, "light", body).raise_for_status()
 
         def tenant() -> None:
             try:
@@ -152,7 +157,7 @@ def test_single_rows_of_another_model(server: CommandProcess, report: Report, na
         took = list[float]()
         while time.monotonic() < ends and not failures:
             began = time.monotonic()
-            learn(own, "light", bodies[len(took) % len(bodies)])
+            offer(own, "light", bodies[len(took) % len(bodies)]).raise_for_status()
             took.append(time.monotonic() - began)
             time.sleep(0.01)
         running.join()

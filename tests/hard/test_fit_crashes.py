@@ -124,7 +124,7 @@ class Pair:
             yield told
 
 
-def test_fits_go_on_as_without_kills(tmp_path: Path, report: Report) -> None:
+def test_kills_change_no_fit(tmp_path: Path, report: Report) -> None:
     drawn = random.Random(SEED)
     with closing(Pair(tmp_path)) as pair:
         pair.start()
@@ -143,7 +143,7 @@ def test_fits_go_on_as_without_kills(tmp_path: Path, report: Report) -> None:
         report(kills=pair.kills, samples=len(SPECS) * STEPS * SIZE)
 
 
-def test_followers_go_on_as_without_kills(tmp_path: Path, report: Report) -> None:
+def test_kills_change_no_follower(tmp_path: Path, report: Report) -> None:
     """Bit for bit where there are no snapshots, which come at other moments and round off."""
     drawn, never = random.Random(SEED), 10**9
     with closing(Pair(tmp_path, snapshot_samples=never, snapshot_seconds=never)) as pair:

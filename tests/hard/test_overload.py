@@ -47,7 +47,7 @@ class Flood(threading.Thread):
                     self.wrong.append(f"{answer.status_code} {answer.text[:200]}")
 
 
-def test_overload(tmp_path: Path, report: Report) -> None:
+def test_overloaded_server_stays_bounded(tmp_path: Path, report: Report) -> None:
     settings = {"queue_samples": 256, "group_samples": 64, "snapshot_samples": 10_000}
     with closing(CommandProcess(tmp_path / "data", **settings).start()) as server:
         httpx.put(f"{server.url}/v1/models/m", json=SPEC).raise_for_status()

@@ -111,13 +111,13 @@ def test_fleet_is_replaced_without_a_failed_request():
                 compose.replace(name)
                 compose.wait(name)
                 time.sleep(3.0)  # as long as the balancer takes to notice
-            of_replicas = list(load.failures)
+            replica_failures = list(load.failures)
             for name in SERVERS:
                 compose.replace(name)
                 asyncio.run(wait_for_copies(compose))
             assert is_ready(url)
         print(f"{load.requests} requests, {len(load.failures)} failed")
-        assert of_replicas == []
+        assert replica_failures == []
         assert load.failures == []
         load.check_sequences()
 

@@ -13,6 +13,7 @@ from wolfstream.service.storage.interfaces import (
     LogDeleted,
     LogFull,
     SnapshotDescription,
+    SnapshotFault,
     Snapshots,
     Storage,
     Unfinished,
@@ -287,6 +288,9 @@ class _Journal(_Part):
     def damage(self) -> list[str]:
         return []
 
+    def obstacle(self) -> str:
+        return ""
+
     def close(self) -> None:
         pass
 
@@ -346,7 +350,7 @@ class _Snapshots(_Part, Snapshots):
         plain = self.memory.saved[model][sequence].plain
         return SnapshotDescription(0, datetime.now(UTC), plain)
 
-    def set_aside(self, model: int, sequence: int) -> None:
+    def set_aside(self, model: int, sequence: int, _fault: SnapshotFault) -> None:
         del self.memory.saved[model][sequence]
 
     def pin(self, model: int, content: bytes, name: str | None = None) -> str:

@@ -41,6 +41,7 @@ def _install_clock() -> None:
     replaced: Any = time  # whose functions are no variables to mypy
     replaced.monotonic = replaced.perf_counter = _monotonic
     replaced.monotonic_ns = replaced.perf_counter_ns = lambda: int(_monotonic() * 1e9)
+    replaced.clock_gettime = lambda _: _monotonic()
     replaced.time = _wall_time
     replaced.time_ns = lambda: int(_wall_time() * 1e9)
     replaced.sleep = _sleep

@@ -61,6 +61,10 @@ QUERY: Mapping[str, Any] = {
         MinSequence,
         Query(description="Wait until the model has this sequence: read your own writes."),
     ],
+    "learning": Annotated[
+        Literal["true", "false"],
+        Query(description="Whether to respond with 503 while the journal cannot be written, too."),
+    ],
     "max_lag": Annotated[
         float,
         Query(
@@ -186,9 +190,9 @@ _HEADERS: dict[str, dict[str, Any]] = {
 def described_route(call: Call, description: str | None) -> APIRoute:
     """Return a route whose signature and responses have the types of a call."""
     extra: dict[str, Any] = {} if call.scope else {"security": []}
-    if call.takes is not None:
-        required = is_required(call.takes)
-        extra["requestBody"] = {"required": required, "content": request_content(call.takes)}
+    if call.body is not None:
+        required = is_required(call.body)
+        extra["requestBody"] = {"required": required, "content": request_content(call.body)}
     return APIRoute(
         call.path,
         _with_signature(call),
@@ -196,7 +200,7 @@ def described_route(call: Call, description: str | None) -> APIRoute:
         name=call.name,
         operation_id=call.name,
         description=description,
-        status_code=next(iter(call.gives)),
+        status_code=next(iter(call.responses)),
         tags=[call.tag] if call.tag else [],
         response_class=Response,
         responses={**_successes(call), **_refusals(call)},
@@ -221,8 +225,8 @@ def _parameters(call: Call) -> Iterator[inspect.Parameter]:
         yield _parameter(name.replace("-", "_").lower(), HEADERS[name], None)
     for name in call.query:
         yield _parameter(name, QUERY[name], None)
-    if call.takes is not None and (kind := type_of(call.takes)) is not None:
-        default = inspect.Parameter.empty if is_required(call.takes) else None
+    if call.body is not None and (kind := type_of(call.body)) is not None:
+        default = inspect.Parameter.empty if is_required(call.body) else None
         yield _parameter("body", Annotated[kind, Body()], default)
 
 
@@ -235,7 +239,7 @@ def _parameter(
 
 def _successes(call: Call) -> _Responses:
     responses: _Responses = {}
-    for status, (schema, meaning) in call.gives.items():
+    for status, (schema, meaning) in call.responses.items():
         response: dict[str, Any] = {"description": meaning}
         if schema != "Nothing":
             response["content"] = response_content(call, schema)
@@ -252,7 +256,7 @@ def _refusals(call: Call) -> _Responses:
     kinds = list(call.refusals)
     if call.scope is not None:
         kinds += [Unauthenticated, Forbidden, NotReady, TooManyConnections]
-    if call.takes is not None:
+    if call.body is not None:
         kinds.append(TooSlow)
     inference = speaks_inference(call.path)
     responses: _Responses = {}
@@ -365,7 +369,7 @@ def _with_example(name: str, schema: dict[str, Any]) -> dict[str, Any]:
     return schema if example is None or name in _REQUESTS else {**schema, "examples": [example]}
 
 
-_REQUESTS = {call.takes for call in CALLS if call.takes != "InferenceRequest"}
+_REQUESTS = {call.body for call in CALLS if call.body != "InferenceRequest"}
 
 
 def _tidied(value: Any, key: str) -> Any:

@@ -104,15 +104,21 @@ def health_endpoints(engine: Engine, membership: Membership | None) -> Endpoints
         check_alive(engine)
         return respond_json({"status": "alive"})
 
-    async def readyz() -> Response:
+    async def readyz(request: Request) -> Response:
         """Respond with 200 once models are recovered and numerics compiled, until the server stops.
 
-        Before and after that, the response is 503 and says what the server is doing.
+        Before and after that, the response is 503 and says what the server is doing. While the
+        journal cannot be written, `learning` says why: predictions go on, so the response is 503
+        only for those who ask with `learning=true`.
         """
         check_ready(engine)
         if membership is not None:
             membership.roles.check()
+        obstacle = engine.obstacle
+        if obstacle and request.query_params.get("learning") == "true":
+            raise NotReady(f"samples are refused, predictions answered: {obstacle}")
         details = {
+            "learning": f"refused: {obstacle}" if obstacle else "",
             "compiling": engine.readiness.progress,
             "recovering": _recovering(engine),
             "broken": _broken(engine),

@@ -135,7 +135,7 @@ class Frame(NamedTuple):
 
 _CALLS = {call.frame: call for call in CALLS if call.frame is not None}
 # op -> the fields of its body, and all its fields.
-_BODY = {op: tuple(BODIES[call.takes].__annotations__) for op, call in _CALLS.items()}
+_BODY = {op: tuple(BODIES[call.body].__annotations__) for op, call in _CALLS.items()}
 _FIELDS = {
     op: {
         *("id", "op", *_BODY[op]),

@@ -298,9 +298,9 @@ def may_be_sent_twice(scope: Scope) -> bool:
     call = target_of(scope).call
     if call is None:
         return is_read_only(scope)
-    if call.again == "keyed":
+    if call.repeat == "keyed":
         return any(name == b"idempotency-key" for name, _ in scope["headers"])
-    return call.again == "same"
+    return call.repeat == "same"
 
 
 def _describe(error: Exception) -> str:

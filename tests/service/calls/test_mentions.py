@@ -31,7 +31,7 @@ def mentions(text: str) -> set[tuple[str, str]]:
 
 
 @pytest.mark.parametrize("file", FILES, ids=[str(file.relative_to(ROOT)) for file in FILES])
-def test_mentioned_calls(file: Path):
+def test_mentioned_calls_exist(file: Path):
     unknown = {
         (method, path)
         for method, path in mentions(file.read_text())
@@ -40,6 +40,6 @@ def test_mentioned_calls(file: Path):
     assert unknown == set()
 
 
-def test_mentions_are_seen():
+def test_mentions_are_parsed():
     text = 'f"look: GET /v1/models/{name!r}/history, or PUT /v1/models/{name}."'
     assert mentions(text) == {("GET", "/v1/models/m/history"), ("PUT", "/v1/models/m")}

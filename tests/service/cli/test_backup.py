@@ -93,14 +93,14 @@ def restored(copied: Path, *to: str) -> Path:
     return data
 
 
-def test_the_end_of_a_backup(copied: Path, tmp_path: Path) -> None:
+def test_restore_to_the_end(copied: Path, tmp_path: Path) -> None:
     sequence, said, epoch = brought_back(restored(copied))
     assert (sequence, said) == (60, twin(tmp_path / "twin", *range(6)))
     assert epoch != brought_back(tmp_path / "data")[2]
     assert brought_back(restored(copied))[2] != epoch
 
 
-def test_keys_are_known_up_to_where_it_was_brought_back(copied: Path) -> None:
+def test_restore_keeps_idempotency_keys(copied: Path) -> None:
     bench = Bench(restored(copied, "m@50"))
     (model,) = bench.writer.models.all()
     assert bench.learn(model, three_classes(10, 4), key=b"4")["replayed"]
@@ -109,7 +109,7 @@ def test_keys_are_known_up_to_where_it_was_brought_back(copied: Path) -> None:
 
 
 @pytest.mark.parametrize(("to", "blocks"), [(50, 5), (59, 5), (40, 4), (33, 3), (20, 2), (60, 6)])
-def test_a_sequence_of_a_model(copied: Path, tmp_path: Path, to: int, blocks: int) -> None:
+def test_restore_to_a_sequence(copied: Path, tmp_path: Path, to: int, blocks: int) -> None:
     sequence, said, _ = brought_back(restored(copied, f"m@{to}"))
     assert (sequence, said) == (10 * blocks, twin(tmp_path / "twin", *range(blocks)))
 
@@ -134,7 +134,7 @@ def test_large_request_restored_whole_or_not(
 
 
 @pytest.mark.parametrize("to", ["m@19", "m@5", "2020-01-01T00:00:00Z"])
-def test_a_point_that_it_does_not_reach(copied: Path, to: str) -> None:
+def test_restore_refuses_points_out_of_reach(copied: Path, to: str) -> None:
     data = copied.parent / "no"
     result = run("restore", "--data", data, copied, "--to", to)
     if "@" in to:
@@ -144,7 +144,7 @@ def test_a_point_that_it_does_not_reach(copied: Path, to: str) -> None:
         assert done(result) == f"{data}: 0 models\n"
 
 
-def test_a_time(tmp_path: Path) -> None:
+def test_restore_to_a_time(tmp_path: Path) -> None:
     bench = Bench(tmp_path / "data")
     model = bench.create(SPEC)
     times = []
@@ -182,7 +182,7 @@ def test_other_models_stay_at_their_end(tmp_path: Path) -> None:
     bench.kill()
 
 
-def test_what_it_takes_besides_models(copied: Path, tmp_path: Path) -> None:
+def test_backup_includes_keys(copied: Path, tmp_path: Path) -> None:
     keys = tmp_path / "data" / "keys.json"
     keys.write_text("{}")
     done(run("backup", "--data", tmp_path / "data", tmp_path / "again"))
@@ -193,7 +193,7 @@ def test_what_it_takes_besides_models(copied: Path, tmp_path: Path) -> None:
     assert told["models"] == [{"model": "m", "oldest": 20, "newest": 60}]
 
 
-def test_what_is_refused(copied: Path, tmp_path: Path) -> None:
+def test_wrong_directories_and_points_are_refused(copied: Path, tmp_path: Path) -> None:
     data = tmp_path / "data"
     assert "not empty" in error_of(run("backup", "--data", data, copied))
     assert "not empty" in error_of(run("restore", "--data", data, copied))
@@ -205,7 +205,35 @@ def test_what_is_refused(copied: Path, tmp_path: Path) -> None:
     assert (neither.exit_code, (tmp_path / "x").exists()) == (2, False)
 
 
-def test_snapshots_that_go_while_they_are_copied(
+def test_restore_into_the_current_directory(
+    copied: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (tmp_path / "here").mkdir()
+    monkeypatch.chdir(tmp_path / "here")
+    done(run("restore", "--data", ".", copied))
+    assert brought_back(tmp_path / "here")[0] == 60
+
+
+def test_restore_of_an_empty_backup_has_no_model(tmp_path: Path) -> None:
+    Bench(tmp_path / "data").close()
+    done(run("backup", "--data", tmp_path / "data", tmp_path / "copy"))
+    refused = run("restore", "--data", tmp_path / "x", tmp_path / "copy", "--to", "m@1")
+    assert error_of(refused).endswith("no model 'm'; it has none")
+
+
+def test_restore_refuses_times_outside_the_calendar(
+    copied: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    with monkeypatch.context() as patch:
+        patch.setenv("TZ", "JST-9")
+        time.tzset()
+        early = run("restore", "--data", tmp_path / "x", copied, "--to", "0001-01-01")
+    time.tzset()
+    assert "'0001-01-01' is neither" in early.stderr
+    assert (early.exit_code, (tmp_path / "x").exists()) == (2, False)
+
+
+def test_backup_retries_when_snapshots_vanish(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """The copy begins again, as what the journal needs is newer than what was listed."""
@@ -247,7 +275,7 @@ def assert_same(found: Predictions | None, expected: Predictions | None) -> None
         np.testing.assert_allclose(found.decision, expected.decision, rtol=1e-9, atol=1e-12)
 
 
-def test_under_load(tmp_path: Path) -> None:
+def test_backup_under_load(tmp_path: Path) -> None:
     """Backups of a server that learns and saves snapshots all the while."""
     server = ServerProcess(tmp_path / "data", snapshot_samples=50).start()
     samples, acknowledged, stop = three_classes(3000, 3), [0], threading.Event()

@@ -20,7 +20,7 @@ from wolfstream.service.recovery.directory_models import DirectoryModelError, de
 from wolfstream.service.recovery.verification import verify
 
 
-def test_they_are_listed_and_promoted(
+def test_challenger_is_listed_and_promoted(
     server: ServerProcess, client: httpx.Client, name: str
 ) -> None:
     client.put(f"/v1/models/{name}", json=PAPERS).raise_for_status()
@@ -55,14 +55,14 @@ def pair(tmp_path: Path) -> tuple[Bench, Model, Model]:
     return bench, champion, challenger
 
 
-def test_nothing_is_found_wrong(pair: tuple[Bench, Model, Model]) -> None:
+def test_verify_finds_no_damage(pair: tuple[Bench, Model, Model]) -> None:
     bench = pair[0]
     bench.kill()
     assert list(verify(bench.data, lambda _: None)) == []
 
 
 @pytest.mark.parametrize("to", [200, 150, 125])
-def test_a_backup_comes_back_at_any_sequence(
+def test_restore_challenger_at_a_sequence(
     pair: tuple[Bench, Model, Model], tmp_path: Path, to: int
 ) -> None:
     """The challenger is what it was when its champion was there."""
@@ -82,7 +82,7 @@ def test_a_backup_comes_back_at_any_sequence(
     back.kill()
 
 
-def test_a_backup_comes_back_at_a_time(pair: tuple[Bench, Model, Model], tmp_path: Path) -> None:
+def test_restore_challenger_at_a_time(pair: tuple[Bench, Model, Model], tmp_path: Path) -> None:
     bench, champion, challenger = pair
     before, moment = state_of(challenger, ROWS), datetime.now(UTC).isoformat()
     time.sleep(0.01)
@@ -101,7 +101,7 @@ def test_a_backup_comes_back_at_a_time(pair: tuple[Bench, Model, Model], tmp_pat
     back.kill()
 
 
-def test_an_export_says_what_it_lacks(pair: tuple[Bench, Model, Model], tmp_path: Path) -> None:
+def test_export_warns_of_missing_samples(pair: tuple[Bench, Model, Model], tmp_path: Path) -> None:
     bench = pair[0]
     bench.kill()
     to = tmp_path / "b.model"
@@ -110,7 +110,7 @@ def test_an_export_says_what_it_lacks(pair: tuple[Bench, Model, Model], tmp_path
     assert "follows another model, whose log goes on to 200" in told.output
 
 
-def test_its_champion_is_not_deleted_without_a_server(pair: tuple[Bench, Model, Model]) -> None:
+def test_champion_is_deleted_after_challenger(pair: tuple[Bench, Model, Model]) -> None:
     bench = pair[0]
     bench.kill()
     with pytest.raises(DirectoryModelError, match="'b' learns from the log of 'a'"):

@@ -181,6 +181,14 @@ class TestPredict:
         assert "Traceback" not in done.stderr
         assert "Error" not in done.stderr
 
+    def test_full_output_is_named(self, model: Path, tmp_path: Path):
+        file = write_csv(tmp_path / "a.csv", HELD_BACK.X, None)
+        command = [sys.executable, "-m", "wolfstream", "predict", str(model), str(file)]
+        with Path("/dev/full").open("w") as full:
+            done = subprocess.run(command, stdout=full, stderr=subprocess.PIPE, text=True)
+        assert done.returncode == 1
+        assert done.stderr.endswith("Error: standard output: No space left on device\n")
+
     @pytest.mark.parametrize(
         ("content", "detail"),
         [

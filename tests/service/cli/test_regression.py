@@ -284,6 +284,11 @@ class TestPredictAndEvaluate:
         assert result.rmse == pytest.approx(0.5)
         assert result.r2 == pytest.approx(1.0 - 0.25 / y.var(), rel=1e-6)
 
+    def test_errors_too_large_to_square_are_infinite(self):
+        result = RegressionEvaluation()
+        result.count([1e200, 3.0], [1.0, 2.0])
+        assert (result.mae, result.rmse, result.r2) == (5e199, np.inf, None)
+
     def test_equal_targets_have_no_r2(self):
         result = RegressionEvaluation()
         result.count([2.0, 2.0], [1.0, 2.0])

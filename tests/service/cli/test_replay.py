@@ -49,7 +49,7 @@ def described(url: str, name: str) -> dict[str, Any]:
 
 class TestRealServer:
     @pytest.mark.parametrize("transport", [HttpConnection, WebsocketConnection])
-    def test_both_heads_learn_all_in_order(self, server: ServerProcess, name: str, transport: Any):
+    def test_both_heads_learn_in_order(self, server: ServerProcess, name: str, transport: Any):
         with HttpConnection(server.url, name) as http:
             http.create(PAPERS)
         with transport(server.url, name) as connection:
@@ -69,7 +69,7 @@ class TestRealServer:
         assert scores[0].accuracy > 0.9
         assert scores[0].description["size"] == model["heads"]["working_set"]["size"]
 
-    def test_command_creates_the_model_and_goes_on_with_it(self, server: ServerProcess, name: str):
+    def test_command_creates_and_continues_a_model(self, server: ServerProcess, name: str):
         common = [str(PENDIGITS), "--url", server.url + "/", "--model", name]
         result = replay(*common, "--limit", "300", "--batch", "64")
         assert result.exit_code == 0, result.stderr
@@ -80,9 +80,7 @@ class TestRealServer:
         assert "created" not in result.stderr
         assert described(server.url, name)["sequence"] == 400
 
-    def test_labels_come_back_as_they_stand_in_the_file(
-        self, server: ServerProcess, name: str, tmp_path: Path
-    ):
+    def test_labels_are_those_of_the_file(self, server: ServerProcess, name: str, tmp_path: Path):
         rows = np.random.default_rng(0).normal(size=(60, 2))
         lines = [f"{a},{b},{'up' if a > 0 else 'down'}" for a, b in rows]
         (tmp_path / "a.csv").write_text("a,b,move\n" + "\n".join(lines))
@@ -224,25 +222,25 @@ class TestHttpTrouble:
             run.run(batches(count))
         return run
 
-    def test_busy_server_is_asked_again_in_order(self):
+    def test_busy_server_is_retried_in_order(self):
         with fake_http(200, BUSY, BUSY, 200) as fake:
             score = self.run(fake).scores[0]
         assert fake.learned == [0, 1, 2]
         assert fake.posts == [0, 1, 1, 1, 2]
         assert (score.samples, score.sent, score.judged) == (6, 6, 0)
 
-    def test_patience_ends(self):
+    def test_retry_ends(self):
         with fake_http(*[BUSY] * 50) as fake, pytest.raises(Refused, match="503 Full"):
             self.run(fake, retry=0.2)
         assert not fake.learned
 
-    def test_503_of_a_proxy_is_no_end(self):
+    def test_proxy_503_is_retried(self):
         with fake_http(PROXY_BUSY, 200, PROXY_BUSY) as fake:
             self.run(fake)
         assert fake.posts == [0, 0, 1, 1, 2]
         assert fake.learned == [0, 1, 2]
 
-    def test_a_lost_answer_is_asked_for_again_under_the_same_key(self):
+    def test_lost_response_is_retried_with_its_key(self):
         with fake_http(200, None, None, 200) as fake:
             score = self.run(fake).scores[0]
         assert fake.posts == [0, 1, 1, 1, 2]
@@ -250,9 +248,7 @@ class TestHttpTrouble:
         assert fake.keys[1:3] == [fake.keys[3]] * 2
         assert score.samples == 6
 
-    def test_what_may_have_been_learned_is_said(
-        self, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-    ):
+    def test_samples_in_doubt_are_reported(self, tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
         monkeypatch.setattr(HttpConnection.__init__, "__defaults__", (None, 0.2))
         (tmp_path / "a.csv").write_text("a,y\n" + "".join(f"1,{k // 2}\n" for k in range(8)))
         with fake_http(200, *[None] * 50) as fake:
@@ -264,7 +260,7 @@ class TestHttpTrouble:
         assert "working_set: 2 samples acknowledged; 2 more were sent and may" in result.stderr
         assert result.stderr.count("\n") == 1
 
-    def test_what_was_refused_is_said(self, tmp_path: Path):
+    def test_refused_samples_are_reported(self, tmp_path: Path):
         (tmp_path / "a.csv").write_text("a,y\n" + "".join(f"1,{k // 2}\n" for k in range(8)))
         with fake_http(200, TOO_LARGE) as fake:
             result = replay(
@@ -277,7 +273,7 @@ class TestHttpTrouble:
             "working_set: 2 samples acknowledged; go on with --skip 4\n"
         )
 
-    def test_not_a_wolfstream_server(self):
+    def test_other_servers_are_refused(self):
         with fake_http(NOT_OURS) as fake, pytest.raises(ClientError, match="is this wolfstream"):
             self.run(fake)
 
@@ -327,7 +323,7 @@ class TestStreamTrouble:
         with WebsocketConnection(url, "m") as connection:
             return Replay(connection, ["asset"]).run(batches(count))[0]
 
-    def test_window_is_kept(self):
+    def test_window_is_not_exceeded(self):
         seen: list[list[int]] = []
 
         def handle(connection: ServerConnection) -> None:
@@ -345,7 +341,7 @@ class TestStreamTrouble:
         assert seen == [[0, 1], [2, 3]]
         assert (score.samples, score.judged, score.correct) == (8, 8, 8)
 
-    def test_refused_frames_go_again_in_order(self):
+    def test_refused_frames_are_retried_in_order(self):
         learned: list[int] = []
 
         def handle(connection: ServerConnection) -> None:
@@ -370,7 +366,7 @@ class TestStreamTrouble:
             self.run(url)
         assert "the order is lost" in str(caught.value.__notes__)
 
-    def test_answers_behind_a_refused_frame_still_count(self):
+    def test_responses_after_a_refusal_count(self):
         def handle(connection: ServerConnection) -> None:
             first, second = read(connection), read(connection)
             refuse(connection, first, status=422)
@@ -383,7 +379,7 @@ class TestStreamTrouble:
                 run.run(batches(4))
         assert (run.scores[0].samples, run.scores[0].sent) == (2, 2)
 
-    def test_closed_on_the_way_it_goes_on_with_what_is_unanswered(self):
+    def test_closed_stream_resends_pending_frames(self):
         learned: list[int] = []
         producers: set[str] = set()
 
@@ -401,7 +397,7 @@ class TestStreamTrouble:
         assert len(producers) == 1
         assert score.samples == 8
 
-    def test_what_stays_closed_is_lost(self):
+    def test_stream_that_stays_closed_fails(self):
         def handle(connection: ServerConnection) -> None:
             if not score:
                 score.append(read(connection))
@@ -420,7 +416,7 @@ class TestStreamTrouble:
         assert run.scores[0].samples == 2
         assert run.scores[0].sent > 2
 
-    def test_subprotocol_is_not_spoken(self):
+    def test_missing_subprotocol_is_refused(self):
         with (
             fake_stream(lambda _: None, subprotocols=None) as url,
             pytest.raises(Unreachable, match="does not speak"),
@@ -429,7 +425,7 @@ class TestStreamTrouble:
 
 
 class TestScore:
-    def test_counts_only_what_was_predicted(self):
+    def test_only_predicted_samples_are_judged(self):
         score = Score("asset")
         assert score.accuracy is None
         answer = {"results": {"prediction": [None, 1, 1, True, "b"]}, "head": {"size": 3}}
@@ -438,14 +434,14 @@ class TestScore:
         assert score.accuracy == 0.5
         assert score.description == {"size": 3}
 
-    def test_numbers_are_measured_by_how_far_they_are_off(self):
+    def test_numbers_have_a_mean_error(self):
         score = Score("asset")
         score.count([1.5, 2, 7.0], {"results": {"prediction": [None, 2.5, 6.0]}})
         assert (score.samples, score.judged, score.measured) == (3, 0, 2)
         assert score.accuracy is None
         assert score.mae == 0.75
 
-    def test_rate_is_a_bound(self):
+    def test_rate_is_not_exceeded(self):
         class Instant:
             window = 1
             unanswered = 0

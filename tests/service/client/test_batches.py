@@ -83,7 +83,7 @@ class TestBatches:
             (np.zeros((2, 2, 2)), [1, 2], "two dimensions"),
             (np.zeros((2, 2)), [[1], [2]], "is a list, neither a number nor a text"),
             (np.zeros((2, 2)), np.zeros((2, 1)), "one dimension"),
-            (iter([[1.0], [2.0]]), [1], "zip"),
+            (iter([[1.0], [2.0]]), [1], "different lengths"),
             ([], [], "two dimensions, rows of values, not 1; X has no rows"),
             (None, [1], "X is of type NoneType: give a list of rows, an array, a data frame, or"),
             (7, [1], "X is of type int: give a list of rows"),
@@ -108,6 +108,21 @@ class TestBatches:
         assert rows.value.tolist() == [1.5, 2.0]
         with pytest.raises(TypeError, match="cannot be sent"):
             pack({"x": [{"a": object()}]})
+
+
+@pytest.mark.parametrize(
+    "X", [[[1, 2, 3], [4, 5, 6]], [[1, 2], [3, 4]], np.zeros((3, 4)), [1, 2, 3]], ids=str
+)
+def test_rows_without_labels_are_refused(X: Any):
+    with pytest.raises(ValueError, match=r"without y, .* \(row, label\) pairs"):
+        Batches(X, None, 10).take()
+
+
+@pytest.mark.parametrize(("rows", "labels"), [(2, 1), (1, 2)])
+def test_iterators_of_other_lengths_are_refused(rows: int, labels: int):
+    batches = Batches(iter([[1, 2]] * rows), iter([0] * labels), 10)
+    with pytest.raises(ValueError, match="X and y have different lengths"):
+        batches.take()
 
 
 class TestTables:

@@ -98,6 +98,10 @@ class TestFirstContact:
 
 
 class TestMuteServer:
+    @pytest.fixture(autouse=True)
+    def _silence(self, monkeypatch: pytest.MonkeyPatch) -> None:
+        monkeypatch.setattr(first_answer, "_SILENT_SECONDS", 0.5)
+
     def told(self, caplog: pytest.LogCaptureFixture, began: float) -> str:
         (warning,) = [each for each in caplog.records if each.name == first_answer.logger.name]
         assert warning.created - began < AT_ONCE
@@ -105,7 +109,7 @@ class TestMuteServer:
 
     def test_is_reported_soon(self, mute: str, caplog: pytest.LogCaptureFixture):
         began = time.time()
-        with Client(mute, timeout=3.0, retry=0.1) as client, pytest.raises(AnswerLost):
+        with Client(mute, timeout=1.0, retry=0.1) as client, pytest.raises(AnswerLost):
             client.models()
         assert f"{mute} has not answered" in self.told(caplog, began)
 
@@ -113,7 +117,7 @@ class TestMuteServer:
         self, mute: str, caplog: pytest.LogCaptureFixture
     ):
         async def ask() -> None:
-            async with AsyncClient(mute, timeout=3.0, retry=0.1) as client:
+            async with AsyncClient(mute, timeout=1.0, retry=0.1) as client:
                 await asyncio.gather(client.models(), client.models())
 
         began = time.time()
@@ -125,7 +129,7 @@ class TestMuteServer:
         self, mute: str, caplog: pytest.LogCaptureFixture
     ):
         began = time.time()
-        client = Client(mute, timeout=3.0, retry=0.1)
+        client = Client(mute, timeout=1.0, retry=0.1)
         with client, pytest.raises(ClientError), client.stream("m"):
             pass
         assert "waiting until" in self.told(caplog, began)

@@ -112,6 +112,11 @@ class TestAnswers:
         with pytest.raises(Refused, match=r"/x/0 is NaN; /x/1 is NaN; /x/2 is NaN; \.\.\."):
             decode_reply(GET, reply(422, {"title": "t", "errors": wrong}, "application/json"))
 
+    @pytest.mark.parametrize("errors", [["upstream"], {"a": 1}, "upstream", 3, None])
+    def test_problem_of_a_proxy_is_refused(self, errors: Any):
+        with pytest.raises(Refused, match="502"):
+            decode_reply(GET, reply(502, {"errors": errors}, "application/json"))
+
     @pytest.mark.parametrize("content", [b"", b"<html>", b"\xff\xff", b'"text"', b"[1]"])
     @pytest.mark.parametrize("kind", ["text/html", "application/json", MSGPACK, ""])
     def test_refusals_of_whatever_form(self, content: bytes, kind: str):
@@ -129,6 +134,10 @@ class TestAnswers:
         context = tls_context("https://example.com", verify=False)
         assert context
         assert tls_context("https://example.com", verify=context) is context
+
+    def test_missing_certificates_are_named(self):
+        with pytest.raises(FileNotFoundError, match="missing"):
+            tls_context("https://example.com", verify="missing.pem")
 
 
 class InMemory:

@@ -10,6 +10,7 @@ import numpy as np
 import pytest
 
 from tests.service.specs import PAPERS
+from tests.service.suspending import suspend
 from wolfstream.service.cluster import peers as peers_module
 from wolfstream.service.cluster.feeds import Feeds
 from wolfstream.service.cluster.followed_models import FollowedModels
@@ -258,6 +259,20 @@ def test_a_view_may_be_as_old_as_its_caller_allows():
             assert not followed.predicts("m")
             # No caller has to name the bound that holds in any case.
             assert not followed.allowing(0.0).predicts("m")
+
+    run(work)
+
+
+def test_view_age_includes_time_while_the_machine_is_suspended(monkeypatch: pytest.MonkeyPatch):
+    """The first requests after it has resumed are not answered with what it knew before."""
+
+    async def work() -> None:
+        async with following(max_lag_seconds=60.0) as (_, followed):
+            await model_of(followed)
+            assert followed.predicts("m")
+            suspend(monkeypatch, 3600.0)
+            assert not followed.predicts("m")
+            await until(lambda: followed.predicts("m"))  # once the leader has confirmed it
 
     run(work)
 

@@ -1,11 +1,11 @@
 """What a worker says of a model that its leader does not announce any more."""
 
 import asyncio
-import time
 from typing import Any
 
 import pytest
 
+from wolfstream.service.boot_clock import boot_seconds
 from wolfstream.service.cluster.calls import Calls
 from wolfstream.service.cluster.channel import FrameKind, LeaderState
 from wolfstream.service.cluster.follower_engine import FollowerEngine
@@ -92,7 +92,7 @@ def seen(awaited: Revision, *, hands_over: bool = False) -> ModelView:
 
     async def ask() -> ModelView:
         engine = await engine_with_a_model(**FLEET)
-        engine.take([FrameKind.HEARD, time.monotonic()])
+        engine.take([FrameKind.HEARD, boot_seconds()])
         engine._calls = engine._views._calls = OneView("life.6", hands_over=hands_over)
         model = engine.model("m")
         async with asyncio.timeout(30):  # without the compiled code, which may take longer to load
@@ -122,7 +122,7 @@ def test_request_with_a_view_keeps_it_though_the_model_is_handed_over():
 
     async def ask() -> None:
         engine = await engine_with_a_model(**FLEET)
-        engine.take([FrameKind.HEARD, time.monotonic()])
+        engine.take([FrameKind.HEARD, boot_seconds()])
         engine._calls = engine._views._calls = OneView("life.6", hands_over=True)
         model = engine.model("m")
         async with asyncio.timeout(30):
@@ -146,7 +146,7 @@ class TestFleetThatWasNotHeard:
     def check_refused(self, settings: dict[str, str], age: float) -> None:
         async def ask() -> None:
             engine = await engine_with_a_model(**FLEET, **settings)
-            engine.take([FrameKind.HEARD, time.monotonic() - age])
+            engine.take([FrameKind.HEARD, boot_seconds() - age])
             if not age:
                 model = engine.model("m")
                 await asyncio.sleep(1.1)

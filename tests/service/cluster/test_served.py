@@ -7,6 +7,7 @@ import os
 import signal
 import time
 from collections.abc import Iterator
+from contextlib import closing
 from pathlib import Path
 from typing import Any
 
@@ -19,6 +20,7 @@ from tests.service.process import ServerProcess
 from tests.service.specs import PAPERS
 from wolfstream.service.access.key_file import KeyFile
 from wolfstream.service.access.keys import add_key, revoke_key
+from wolfstream.service.cluster import processes
 
 # Of so many new connections each worker gets some, but for one run in two thousand.
 ENOUGH = 12
@@ -290,6 +292,25 @@ def test_a_killed_worker_is_replaced_and_loses_nothing(server: ServerProcess, na
     assert now - sequence - len(load.acknowledged) <= 4
     answers = everywhere(server, "POST", f"/v1/models/{name}/samples", json=rows(1))
     assert {answer.status_code for answer in answers} == {200}
+
+
+def _ends_silent_workers_soon() -> None:
+    processes._SILENT_SECONDS = 3.0
+
+
+def test_worker_that_is_stopped_is_replaced(tmp_path: Path, name: str):
+    """The system gives it connections until it ends, and nobody would answer them."""
+    server = ServerProcess(tmp_path / "data", workers=2)
+    server.prelude = _ends_silent_workers_soon
+    with closing(server):
+        server.start()
+        learned(server, name, 20, **PAPERS)
+        stopped = workers_of(server)[0]
+        os.kill(stopped, signal.SIGSTOP)
+        until(lambda: len(workers_of(server)) == 2 and stopped not in workers_of(server))
+        assert f"worker does not answer, ending it: pid={stopped}" in server.log()
+        answers = everywhere(server, "POST", f"/v1/models/{name}/samples", json=rows(1))
+        assert {answer.status_code for answer in answers} == {200}
 
 
 def test_a_killed_leader_takes_its_workers_along_and_loses_nothing(tmp_path: Path, name: str):

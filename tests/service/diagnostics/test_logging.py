@@ -461,6 +461,11 @@ class TestLineLimit:
         passed = [limit.filter(self.record(line, 0.5, "uvicorn.error")) for line in (1, 2)]
         assert passed == [True, False]
 
+    def test_clock_put_back_begins_a_new_second(self):
+        limit = LineLimit(1, connection_lines=1)
+        passed = [limit.filter(self.record(1, created)) for created in (9000.0, 10.0, 10.5, 11.5)]
+        assert passed == [True, True, False, True]
+
     def test_lines_without_a_limit_all_pass(self):
         limit = LineLimit(1, connection_lines=1)
         assert all(limit.filter(self.record(1, 0.5, unlimited=True)) for _ in range(9))

@@ -4,6 +4,7 @@ The journal of these tests is in memory: the writer works with any that keeps th
 """
 
 import math
+import time
 from collections.abc import Iterator
 from concurrent.futures import Future
 from typing import Any, Literal
@@ -14,6 +15,7 @@ from tests.service.memory_storage import MemoryStorage
 from tests.service.specs import read_papers_spec
 from tests.service.streams import part, two_classes
 from tests.service.writer_bench import work_off
+from wolfstream.service.engine import commits
 from wolfstream.service.engine.queue_items import LearnRequest
 from wolfstream.service.engine.writer import Writer
 from wolfstream.service.errors import InDoubt, SnapshotFailed, StorageFailed
@@ -86,6 +88,27 @@ def test_what_fails_for_one_model_is_learned_by_the_other(server: Server) -> Non
     assert answer["sequence"] == 10
     assert "replayed" not in answer
     assert again == {**other, "replayed": True}
+
+
+def test_failed_commit_is_an_obstacle_for_a_time(
+    server: Server, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    server.send((server.a, 0, None))
+    assert server.writer.obstacle == ""
+    server.memory.fate |= {server.a.id: "refused", server.b.id: "refused"}
+    (refused, _) = server.send((server.a, 1, None), (server.b, 1, None))
+    assert server.writer.obstacle == refused.detail
+    server.send((server.b, 1, None))
+    assert server.writer.obstacle == ""
+    server.memory.fate[server.a.id] = "refused"
+    server.send((server.a, 1, None), (server.b, 2, None))
+    assert server.writer.obstacle == ""  # others can be written
+    server.memory.fate[server.a.id] = "refused"
+    server.send((server.a, 1, None))
+    assert server.writer.obstacle == refused.detail
+    later = time.monotonic() + 31
+    monkeypatch.setattr(commits.time, "monotonic", lambda: later)
+    assert server.writer.obstacle == ""
 
 
 def test_answers_of_a_model_that_could_not_be_written_are_written_later(server: Server) -> None:

@@ -9,6 +9,7 @@ from typing import Any
 import pytest
 
 from tests.service.specs import PAPERS
+from wolfstream.service.boot_clock import boot_seconds
 from wolfstream.service.engine import confirmations as module
 from wolfstream.service.engine.confirmations import Confirmations
 from wolfstream.service.errors import NotLeader, NotReady, StorageFailed
@@ -23,7 +24,7 @@ class Logs:
 
     def __init__(self) -> None:
         self.model = Model(1, "m", ModelSpec.model_validate(PAPERS))
-        self.terms = {self.model: SimpleNamespace(confirmed=time.monotonic())}
+        self.terms = {self.model: SimpleNamespace(confirmed=boot_seconds())}
         self.asked = list[str]()
         self.answer: Exception | None = None
         self.answers = asyncio.Event()
@@ -43,11 +44,11 @@ class Logs:
             raise self.answer
         for model, term in self.terms.items():
             if model.name == name:
-                term.confirmed = time.monotonic()
+                term.confirmed = boot_seconds()
 
     def age(self, seconds: float) -> None:
         """Let the model's log have answered so long ago."""
-        self.terms[self.model].confirmed = time.monotonic() - seconds
+        self.terms[self.model].confirmed = boot_seconds() - seconds
 
 
 def run(work: Callable[[Logs], Awaitable[None]]) -> None:
@@ -131,7 +132,7 @@ def test_challenger_is_confirmed_with_its_champion():
     async def work(logs: Logs) -> None:
         challenger = Model(2, "c", ModelSpec.model_validate(PAPERS))
         challenger.champion = logs.model
-        logs.terms[challenger] = SimpleNamespace(confirmed=time.monotonic())
+        logs.terms[challenger] = SimpleNamespace(confirmed=boot_seconds())
         logs.age(2 * MAX_LAG_SECONDS)
         await logs.confirmations.check(challenger)
         assert logs.asked == ["m"]

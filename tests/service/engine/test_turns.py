@@ -167,6 +167,27 @@ def test_orders_of_others_do_not_wait_for_it(tmp_path: Path) -> None:
     bench.close()
 
 
+def test_model_deleted_before_it_is_answered(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    """Another thread may carry out orders while a turn of another model takes longer than said."""
+    bench = Bench(tmp_path)
+    model, other = bench.create(SPEC), bench.create(SPEC, "other")
+    absorb = Learner.absorb
+
+    def delete_other(learner: Learner, *given: Any) -> Any:
+        if learner.model is model:
+            bench.writer.delete(other)
+        return absorb(learner, *given)
+
+    monkeypatch.setattr(Learner, "absorb", delete_other)
+    group = [request(other, three_classes(3)), request(model, three_classes(3))]
+    work_off(bench.writer, list(group))
+    assert [replies(bench)[id(item.waiter)]["sequence"] for item in group] == [3, 3]
+    assert not caplog.records
+    bench.close()
+
+
 def test_a_failure_in_one_of_its_parts(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Nothing of it is seen, it is durable, and a restart learns it."""
     bench = Bench(tmp_path)

@@ -152,7 +152,37 @@ def test_snapshots_of_a_leader_that_it_cannot_use_do_not_set_it_back(
         follower.catch_up()
         assert (follower.learner.model.broken, follower.learner.sequence) == ("", end)
     assert learned == [5, 10, 15, 20]
-    assert 5 not in leader.snapshots.sequences(number)
+
+
+def test_snapshots_of_a_leader_are_its_own_until_the_standby_leads(
+    pair: tuple[Storage, Storage], caplog: pytest.LogCaptureFixture
+):
+    """A leader of another version may use what its standby cannot."""
+    leader, follows = pair
+    with leader.catalogue.creating("m", SPEC, "first") as term:
+        pass
+    number = term.model
+    live = Learner(Model(number, "m", read_papers_spec(SPEC)), "first")
+    states = dict[int, State]()
+    for end in (5, 10, 15, 20):
+        assert not leader.journal.append({term: Part([entry_of(number, end)])})
+        live.absorb("working_set", part(SAMPLES, end - 5, end))
+        plain, arrays = live.state()
+        states[end] = State(plain, dict(arrays))
+        if end in (10, 15):
+            del arrays["working_set.gradient"]
+        leader.snapshots.save(number, State(plain, arrays))
+    leader.snapshots.set_aside(number, 20, "damaged")
+    follower = Standby(CatalogueEntry(number, "m", SPEC, "first"), follows)
+    follower.catch_up()
+    assert follower.learner.sequence == 20
+    assert leader.snapshots.sequences(number) == [15, 10, 5]
+    assert "set aside" not in caplog.text
+    leader.snapshots.save(number, states[15])  # in place of the other, which the standby knows
+    follower.begin_term()
+    assert leader.snapshots.sequences(number) == [15, 5]
+    assert "fault=of-another-version" in caplog.text
+    assert follower.learner.model.notice.endswith("set aside: sequences 10")
 
 
 @pytest.mark.parametrize("at_once", [False, True])

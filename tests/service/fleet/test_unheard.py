@@ -18,7 +18,7 @@ from tests.service.fleet.trio import wait_for
 from tests.service.nats import NatsServers
 from tests.service.specs import PAPERS
 
-MAX_LAG_SECONDS = 2.0
+MAX_LAG_SECONDS = 1.0
 BODY = {"x": [[1, 2], [2, 1]], "y": [0, 1]}
 
 

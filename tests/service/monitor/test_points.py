@@ -43,6 +43,14 @@ def test_the_oldest_of_too_many_are_forgotten(
     assert kept.read(1)["n"] == list(range(15, 20))
 
 
+def test_points_of_a_fast_clock_are_forgotten(tmp_path: Path, opened: Opened):
+    _, kept = opened(tmp_path)
+    for time_ms in (1_000, 9_000_000, 2_000):
+        kept.write([Point(1, time_ms, {"n": time_ms}), Point(2, 1, {})], [1, 2])
+    assert kept.read(1) == {"time": [1.0, 2.0], "n": [1_000, 2_000]}
+    assert kept.read(2) == {"time": [0.001]}
+
+
 def test_all_models_together_are_bounded(
     tmp_path: Path, opened: Opened, monkeypatch: pytest.MonkeyPatch
 ):

@@ -218,6 +218,12 @@ def test_a_name_with_one_address_inside_is_not_posted_to(monkeypatch: pytest.Mon
         asyncio.run(Webhook("https://example.com", SECRET, private=False).post(ALERT))
 
 
+@pytest.mark.parametrize("host", ["a..b", "a" * 64], ids=["empty label", "long label"])
+def test_impossible_names_are_not_posted_to(host: str):
+    with pytest.raises(NotDelivered, match=r"label .*too long"):
+        asyncio.run(Webhook(f"http://{host}/alerts", SECRET, private=True).post(ALERT))
+
+
 class TestSeveralAddresses:
     """127.0.0.2 comes first, and the receiver is at 127.0.0.1."""
 

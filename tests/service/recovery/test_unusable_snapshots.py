@@ -131,6 +131,7 @@ def test_the_one_before_and_the_log_replace_it(
     assert f"snapshot set aside: model=m snapshot={newest}" in caplog.text
     assert "sequences 30" in model.notice
     assert not newest.exists()
+    assert newest.with_suffix(".of-another-version").exists()
     assert bench.storage.snapshots.sequences(1) == [20, 10]
     assert bench.learn(model, part(SAMPLES, 40, 45))["sequence"] == 45
 

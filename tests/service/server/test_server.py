@@ -254,11 +254,20 @@ def test_a_stop_leaves_what_takes_long_to_learn_to_the_next_start(tmp_path: Path
             assert httpx.get(f"{server.url}/v1/models/{name}").json()["sequence"] == n
 
 
+def stop_soon() -> None:
+    """Let a server that stops wait 2 s instead of 5 for each kind of connection."""
+    from wolfstream.service.server import http_server, main_process
+
+    http_server.SHUTDOWN_SECONDS = main_process.SHUTDOWN_SECONDS = 2
+    main_process._LEARN_SECONDS = 1
+
+
 @pytest.mark.parametrize("arguments", [[], ["--workers", "1"]])
 def test_calls_that_wait_when_the_server_stops_are_told_so(
     tmp_path: Path, arguments: list[str]
 ) -> None:
     with closing(ServerProcess(tmp_path / "data", wait_seconds=60)) as server:
+        server.prelude = stop_soon
         server.start(*arguments)
         httpx.put(f"{server.url}/v1/models/m", json={}).raise_for_status()
         stream = f"{server.url.replace('http', 'ws', 1)}/v1/models/m/stream"

@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterator
 from contextlib import suppress
 from pathlib import Path
 from threading import Thread
-from typing import Any, TypeAlias
+from typing import Any, TypeAlias, get_args
 
 import numpy as np
 import pytest
@@ -26,7 +26,7 @@ from tests.service.storage.writing import (
 from wolfstream.service.errors import InDoubt, NotLeader, StartupError, StorageFailed
 from wolfstream.service.storage.data_directory import open_storage
 from wolfstream.service.storage.entries import Entry, EntryKind, KeyedRequest, Rollback
-from wolfstream.service.storage.interfaces import Storage
+from wolfstream.service.storage.interfaces import SnapshotFault, Storage
 from wolfstream.service.storage.log import rolled_back_at
 from wolfstream.service.storage.snapshot_format import DamagedSnapshot, State
 from wolfstream.service.storage.sqlite_log import SqliteTerm
@@ -663,10 +663,13 @@ class TestSnapshots:
             storage.snapshots.save(model, self.state(5, size))
         assert len(storage.snapshots.load(model, 5).arrays["a"]) == 20
 
-    def test_a_damaged_one_is_set_aside(self, storage: Storage, model: int):
+    @pytest.mark.parametrize("fault", get_args(SnapshotFault))
+    def test_one_with_a_fault_is_set_aside(
+        self, storage: Storage, model: int, fault: SnapshotFault
+    ):
         for sequence in (1, 2):
             storage.snapshots.save(model, self.state(sequence))
-        storage.snapshots.set_aside(model, 2)
+        storage.snapshots.set_aside(model, 2, fault)
         assert storage.snapshots.sequences(model) == [1]
 
     def test_what_a_rollback_went_back_to_is_pinned(self, open_again: Callable[[], Storage]):

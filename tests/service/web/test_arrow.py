@@ -82,6 +82,29 @@ class TestBothFormats:
         assert told.headers["content-type"] == "application/problem+json"
         assert client.get(path).json()["sequence"] == 0
 
+    @pytest.mark.parametrize(
+        "values",
+        [
+            [{"a": 1, "b": "x"}] * 4,
+            [{"a": {"b": 1}}] * 4,
+            [[1, 2]] * 4,
+            [[{"a": 1}]] * 4,
+            pa.array([[("k", 1)]] * 4, pa.map_(pa.string(), pa.int64())),
+            pa.array([[1.0, 2.0]] * 4, pa.list_(pa.float64(), 2)),
+        ],
+        ids=["struct", "struct in struct", "list", "struct in list", "map", "fixed list"],
+    )
+    def test_nested_column_is_named(
+        self, client: httpx.Client, name: str, media_type: str, values: Any
+    ):
+        path = f"/v1/models/{name}"
+        client.put(path, json=QUICK)
+        table = pa.table({"n": [1.0, 2.0] * 2, "größe": values, "y": ["u", "v"] * 2})
+        for call in ("samples", "predict"):
+            told = post(client, f"{path}/{call}?label=y", media_type, written(media_type, table))
+            assert told.status_code == 422, told.text
+            assert "column 'größe'" in told.json()["detail"]
+
     @pytest.mark.parametrize("content", [b"", b"PAR1", b"a,y\n1,2\n", b"\xff" * 100])
     def test_other_content(self, client: httpx.Client, name: str, media_type: str, content: bytes):
         path = f"/v1/models/{name}"

@@ -18,7 +18,7 @@ LENGTH = "Inference-Header-Content-Length"
 # Method and path, parameters that are not in the path, statuses.
 INTERFACE = [
     ("GET /livez", "", f"200 503 {PUBLIC}"),
-    ("GET /readyz", "", f"200 503 {PUBLIC}"),
+    ("GET /readyz", "learning", f"200 503 {PUBLIC}"),
     ("GET /metrics", "", f"200 {KEY}"),
     ("GET /v1/models", "", f"200 {KEY}"),
     ("PUT /v1/models/{name}", "", f"200 201 507 {BODY}"),

@@ -32,7 +32,7 @@ BODY = json.dumps({"x": [[0.5] * 10] * 6_000, "y": [0, 1] * 3_000}).encode()
 
 
 class TestBudget:
-    def test_what_other_processes_hold_counts_too(self) -> None:
+    def test_memory_of_other_processes_counts(self) -> None:
         elsewhere = 90
         budget = MemoryBudget(100, lambda: elsewhere)
         with budget.lease() as lease:
@@ -42,7 +42,7 @@ class TestBudget:
             elsewhere = 0
             lease.hold(100)
 
-    def test_what_is_given_back_can_be_held_again(self):
+    def test_released_memory_is_free_again(self):
         budget = MemoryBudget(100)
         for _ in range(3):
             with budget.lease() as lease:
@@ -51,7 +51,7 @@ class TestBudget:
                 assert budget.held == 80
             assert budget.held == 0
 
-    def test_together_they_hold_no_more(self):
+    def test_leases_share_the_budget(self):
         budget = MemoryBudget(100)
         with budget.lease() as first, budget.lease() as second:
             first.hold(60)
@@ -62,7 +62,7 @@ class TestBudget:
                 first.hold(61)
         assert budget.held == 0
 
-    def test_one_alone_may_hold_more(self):
+    def test_single_lease_may_exceed_the_budget(self):
         budget = MemoryBudget(100)
         with budget.lease() as first, budget.lease() as second:
             first.hold(90)
@@ -70,7 +70,7 @@ class TestBudget:
             with pytest.raises(MemoryFull):
                 second.hold(1)
 
-    def test_an_answer_that_must_be_given_is_counted_all_the_same(self):
+    def test_unbounded_lease_is_counted(self):
         budget = MemoryBudget(100)
         with budget.lease() as first, budget.lease() as second:
             first.hold(90)
@@ -80,7 +80,7 @@ class TestBudget:
             assert budget.held == 95
         assert budget.held == 0
 
-    def test_what_is_handed_over_outlives_the_request(self):
+    def test_handed_over_lease_outlives_request(self):
         budget = MemoryBudget(100)
         with budget.lease() as lease:
             lease.hold(60)
@@ -89,7 +89,7 @@ class TestBudget:
         answer.release()
         assert budget.held == 0
 
-    def test_by_default_it_is_a_part_of_what_there_is(self):
+    def test_default_budget_holds_a_megabyte(self):
         with MemoryBudget(0).lease() as lease:
             lease.hold(1 << 20)
 
@@ -97,7 +97,7 @@ class TestBudget:
 class TestViews:
     """Those that predictions read while learning replaces them."""
 
-    def test_a_replaced_one_counts_once_and_until_nobody_reads_it(self):
+    def test_replaced_view_counts_once_while_read(self):
         budget, model = MemoryBudget(1000), Model(1, "m", read_papers_spec({}))
         old = model.published = view_of(700)
         with budget.lease() as lease, lease.reading(model, old):
@@ -112,7 +112,7 @@ class TestViews:
             lease.hold(600)
             other.hold(400)
 
-    def test_many_of_them_let_no_other_be_read(self):
+    def test_full_of_views_refuses_another(self):
         budget, model = MemoryBudget(1000), Model(1, "m", read_papers_spec({}))
         with ExitStack() as stack, budget.lease() as lease:
             for _ in range(2):
@@ -164,23 +164,23 @@ def ask(server: ServerProcess, body: bytes = BODY) -> httpx.Response:
     return httpx.post(f"{server.url}/v1/models/m/asset", content=body, timeout=60)
 
 
-def test_a_large_body_alone_is_learned(server: ServerProcess):
+def test_large_body_alone_is_learned(server: ServerProcess):
     assert ask(server).json()["learned"] == 6_000
 
 
 @pytest.mark.usefixtures("taken")
-def test_beside_others_it_is_told_to_come_back(server: ServerProcess):
+def test_large_body_beside_others_is_refused(server: ServerProcess):
     answer = ask(server)
     assert problem(answer) == (503, "memory-full")
     assert answer.headers["retry-after"] == "1"
 
 
 @pytest.mark.usefixtures("taken")
-def test_small_ones_are_not_held_up(server: ServerProcess):
+def test_small_bodies_are_learned_meanwhile(server: ServerProcess):
     assert ask(server, b'{"x": [1,2,3,4,5,6,7,8,9,10], "y": 1}').json()["learned"] == 1
 
 
-def test_what_was_held_is_given_back(server: ServerProcess):
+def test_memory_of_requests_is_released(server: ServerProcess):
     """Also by clients that are gone."""
     for _ in range(3):
         assert ask(server).status_code == 200
@@ -202,13 +202,13 @@ class TestAnswers:
     ROWS = json.dumps({"x": [[1]] * 15_000}, separators=(",", ":")).encode()
 
     @pytest.mark.usefixtures("taken")
-    def test_beside_other_requests_a_large_one_is_told_to_come_back(self, narrow: str):
+    def test_large_one_beside_others_is_refused(self, narrow: str):
         assert problem(httpx.post(f"{narrow}/predict", content=self.ROWS)) == (503, "memory-full")
         small = httpx.post(f"{narrow}/predict", content=b'{"x": [[1]]}')
         assert small.json()["prediction"] == [1]
 
     @pytest.mark.parametrize("accept", ["application/json", "application/vnd.msgpack"])
-    def test_a_large_one_is_sent_in_pieces(self, narrow: str, accept: str):
+    def test_large_one_is_chunked(self, narrow: str, accept: str):
         for _ in range(3):  # all is given back
             answer = httpx.post(f"{narrow}/predict", content=self.ROWS, headers={"Accept": accept})
             assert answer.headers["transfer-encoding"] == "chunked"
@@ -217,14 +217,14 @@ class TestAnswers:
             decode = json.loads if accept.endswith("json") else msgpack.unpackb
             assert decode(answer.content)["prediction"] == [1] * 15_000
 
-    def test_of_the_inference_protocol_too(self, narrow: str):
+    def test_inference_protocol_is_chunked(self, narrow: str):
         tensor = {"name": "x", "datatype": "FP64", "shape": [15_000, 1], "data": [1] * 15_000}
         path = narrow.replace("v1", "v2") + "/infer"
         answer = httpx.post(path, json={"inputs": [tensor]})
         assert answer.headers["transfer-encoding"] == "chunked"
         assert answer.json()["outputs"][0]["data"] == [1] * 15_000
 
-    def test_of_binary_tensors_too(self, narrow: str):
+    def test_binary_tensors_are_chunked(self, narrow: str):
         tensor = {"name": "x", "datatype": "FP64", "shape": [15_000, 1], "data": [1] * 15_000}
         asked = {"inputs": [tensor], "parameters": {"binary_data_output": True}}
         for _ in range(3):  # all is given back
@@ -234,7 +234,7 @@ class TestAnswers:
             assert prediction.tolist() == [1] * 15_000
             assert len({*decision.tolist()}) == 1
 
-    def test_a_large_frame_says_the_same(self, narrow: str):
+    def test_large_frame_has_the_same_response(self, narrow: str):
         expected = httpx.post(f"{narrow}/predict", content=self.ROWS).json()
         for kind, decode in (("json", json.loads), ("msgpack", msgpack.unpackb)):
             encode = json.dumps if kind == "json" else msgpack.packb
@@ -245,7 +245,7 @@ class TestAnswers:
                 stream.send(encode({"id": 1, "op": "predict", **json.loads(self.ROWS)}))
                 assert decode(stream.recv(SOON)) == {"id": 1, **expected}
 
-    def test_a_client_that_leaves_gives_back_its_own(self, server: ServerProcess, narrow: str):
+    def test_lost_client_releases_memory(self, server: ServerProcess, narrow: str):
         with httpx.stream("POST", f"{narrow}/predict", content=self.ROWS) as answer:
             assert answer.status_code == 200
         # The server notices that between two parts of the answer.
@@ -255,7 +255,7 @@ class TestAnswers:
         assert status == 200
 
     @pytest.mark.usefixtures("taken")
-    def test_frames_are_refused_alike(self, narrow: str):
+    def test_frame_beside_others_is_refused(self, narrow: str):
         with connect(f"{narrow.replace('http', 'ws', 1)}/stream", max_size=None) as stream:
             stream.recv()
             stream.send(json.dumps({"id": 1, "op": "predict", "x": [[1]] * 15_000}))
@@ -281,7 +281,7 @@ def test_frames_of_a_stream_count(server: ServerProcess):
     assert closed.value.rcvd is None or closed.value.rcvd.code == 1013
 
 
-def test_a_large_frame_is_decoded_and_given_back(server: ServerProcess):
+def test_large_frame_releases_memory(server: ServerProcess):
     url = f"{server.url.replace('http', 'ws', 1)}/v1/models/m/stream"
     with connect(url) as stream:
         stream.recv(SOON)

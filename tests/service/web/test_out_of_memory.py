@@ -65,7 +65,7 @@ def filled(client: httpx.Client) -> tuple[list[str], httpx.Response]:
     raise AssertionError("no model was refused")
 
 
-def test_bound_is_kept_and_recovered(server: ServerProcess):
+def test_full_server_refuses_and_recovers(server: ServerProcess):
     with httpx.Client(base_url=server.url, timeout=60) as client:
         names, refused = filled(client)
         problem = refused.json()
@@ -89,7 +89,7 @@ def test_bound_is_kept_and_recovered(server: ServerProcess):
         client.post("/v1/models/another/samples", json=samples(1)).raise_for_status()
 
 
-def test_models_without_room_are_left_out_of_recovery(server: ServerProcess):
+def test_recovery_leaves_out_models_without_room(server: ServerProcess):
     with httpx.Client(base_url=server.url, timeout=60) as client:
         filled(client)
         server.terminate()
@@ -106,9 +106,7 @@ def test_models_without_room_are_left_out_of_recovery(server: ServerProcess):
         assert (told["status"], told["sequence"]) == ("ok", 200)
 
 
-def test_request_without_memory_is_not_called_unreadable(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-):
+def test_memory_error_is_no_bad_request(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
     async def run() -> bytes:
         config = client_config(Settings(data=tmp_path), MemoryBudget(1 << 20))
         config.load()
@@ -132,7 +130,7 @@ def test_request_without_memory_is_not_called_unreadable(
     assert b"out-of-memory" in response
 
 
-def test_reserve_is_taken_again_once_there_is_memory(monkeypatch: pytest.MonkeyPatch):
+def test_reserve_returns_with_memory(monkeypatch: pytest.MonkeyPatch):
     reserve = Reserve()
     assert reserve.is_available()
     reserve.release()
@@ -142,7 +140,7 @@ def test_reserve_is_taken_again_once_there_is_memory(monkeypatch: pytest.MonkeyP
     assert reserve.is_available()
 
 
-def test_refused_requests_leave_memory_at_once(tmp_path: Path) -> None:
+def test_refused_requests_free_memory(tmp_path: Path) -> None:
     """Twelve requests of 20 MB, of which the server keeps one or two at most."""
     rows = np.ones((50_000, 50))
     raw = {"dtype": "<f8", "shape": list(rows.shape), "data": rows.tobytes()}

@@ -99,6 +99,13 @@ class TestThroughTheClient:
         np.testing.assert_array_equal(copied.decisions, said.decisions)
         assert [path.name for path in tmp_path.iterdir()] == ["a.model"]
 
+    def test_failed_download_leaves_no_file(self, wolf: Client, name: str, tmp_path: Path):
+        wolf.upload(name, SFWClassifier().fit(X, Y))
+        (tmp_path / "directory").mkdir()
+        with pytest.raises(IsADirectoryError):
+            wolf.download(name, tmp_path / "directory")
+        assert [path.name for path in tmp_path.iterdir()] == ["directory"]
+
     def test_sent_again_it_is_found_until_it_has_learned(self, wolf: Client, name: str):
         model = SFWClassifier().fit(X, Y)
         first, second = wolf.upload(name, model), wolf.upload(name, model)

@@ -104,10 +104,11 @@ def test_values_are_those_of_the_formulas():
         left = [r[i - k] if i - k > 0 else 0.0 for k in (1, 2)]
         f = np.array([y[i - 1] - answers[i], *changes, *left, unit]) / unit
         limits = np.full(F, past_values.USUAL)
-        limits[0] = past_values.FARTHEST
+        limits[0] = reach = past_values.FARTHEST
         f = np.clip(f, -limits, limits)
-        target = np.clip((y[i] - answers[i]) / unit, -past_values.FARTHEST, past_values.FARTHEST)
-        values = np.array([0.0, f[0], 0.0, *(one @ f for one in a)])
+        target = np.clip((y[i] - answers[i]) / unit, -reach, reach)
+        middle = np.clip((np.sort(y[:i])[i // 2] - answers[i]) / unit, -reach, reach)
+        values = np.array([0.0, f[0], 0.0, middle, *(one @ f for one in a)])
         of_row = (one[None] for one in (values, np.array(target), weight[i]))
         one_row = (np.atleast_1d(one) for one in of_row)
         (answer,), (squares,) = learn_rows(mixture, *one_row, in_units=True)
@@ -129,6 +130,57 @@ def test_last_value_is_exact_after_a_jump():
     answers, past = np.full(400, 100.0), past_values.new_value_past()
     _, losses = past_values.ValuePasts().learn(past, answers, answers, y, np.ones(400))
     assert_allclose(losses[301:, 1], np.diff(y)[300:] ** 2, rtol=1e-9)
+
+
+def whole_numbers(n: int) -> tuple[Float64Array, Float64Array]:
+    """Whole numbers, some wrong by one, and what they are rounded from."""
+    random = np.random.default_rng(3)
+    exact = random.uniform(0.0, 20.0, n)
+    return np.round(exact) + random.choice([-1.0, 0.0, 0.0, 0.0, 1.0], n), exact
+
+
+def mean_error(y: Float64Array, answers: Float64Array) -> tuple[float, past_values.ValuePast]:
+    """Return that of the predictions after the first 200, and the state after all."""
+    past = past_values.new_value_past()
+    found, _ = past_values.ValuePasts().learn(past, answers, answers, y, np.ones(len(y)))
+    return float(np.abs(found - y)[200:].mean()), past
+
+
+def test_predictions_move_to_numbers_that_repeat():
+    y, answers = whole_numbers(1000)
+    error, past = mean_error(y, answers)
+    assert error < 0.9 * np.abs(answers - y)[200:].mean()
+    assert past.moving[1] > 0.9
+
+
+def test_numbers_that_do_not_repeat_move_no_prediction():
+    y, answers = walk(1000)
+    _, past = mean_error(y, answers)
+    assert past.moving.tolist() == [0.8, 0.2]
+
+
+def test_the_median_is_found_where_most_targets_are_zero():
+    random = np.random.default_rng(3)
+    means = 0.1 * np.exp(random.normal(size=1000))
+    y = random.poisson(means).astype(np.float64)
+    assert mean_error(y, means)[0] < 1.02 * y[200:].mean()
+
+
+def test_a_view_moves_predictions_as_learning_does():
+    y, means = whole_numbers(400)
+    past, learning = past_values.new_value_past(), past_values.ValuePasts()
+    learning.learn(past, means[:399], means[:399], y[:399], np.ones(399))
+    view = learning.view(past)
+    assert view is not None
+    assert len(view.targets) == 399
+    own = view.answer(ValueAnswers(means[399:], np.ones(1)), means[399:]).prediction
+    found, _ = learning.learn(past, means[399:], means[399:], y[399:], np.ones(1))
+    assert_allclose(own, found, rtol=1e-9)
+    step, at = 1e-6, float(means[399])
+    ends = np.array([at - step, at + step])
+    low, high = view.answer(ValueAnswers(ends, np.ones(2)), ends).prediction
+    # Values of trees follow the prediction without the targets before.
+    assert_allclose((high - low) / (2 * step), view.rate(at), rtol=1e-4, atol=1e-6)
 
 
 def test_probabilities_are_those_of_the_formulas():

@@ -34,7 +34,7 @@ def rows(n=500):
 
 
 @pytest.mark.parametrize("ends", [(200, 500), (1, 45, 500)], ids=str)
-def test_added_ridge_learners_are_the_regression_on_all_rows(ends):
+def test_merged_ridge_equals_regression_on_all_rows(ends):
     Phi, Y = rows()
     parts = [
         taught_ridge(Phi[start:stop], Y[start:stop], ridge_learners())
@@ -47,7 +47,7 @@ def test_added_ridge_learners_are_the_regression_on_all_rows(ends):
     np.testing.assert_allclose(merged.P[0], P, rtol=1e-9, atol=1e-12)
 
 
-def test_of_a_finite_horizon_each_part_counts_its_last_rows():
+def test_finite_horizon_counts_last_rows():
     Phi, Y = rows(960)
     part = taught_ridge(Phi, Y, ridge_learners(100.0))
     merged = ridge_learners(100.0).ridge[0]
@@ -78,7 +78,7 @@ def probability(learner, X):
     return predict_classes(learner.view(), X, None).probability
 
 
-def test_a_merged_bank_predicts_about_as_one_of_all_samples():
+def test_merged_bank_predicts_like_one_bank():
     X, codes = samples()
     parts = [taught(X[k::2], codes[k::2]) for k in range(2)]
     merged = merge(parts, [ALL, ALL], bank())
@@ -89,7 +89,7 @@ def test_a_merged_bank_predicts_about_as_one_of_all_samples():
 
 
 @pytest.mark.parametrize("columns", [3, None], ids=["narrow", "sparse"])
-def test_classes_that_came_in_another_order_make_no_difference(columns):
+def test_order_of_classes_changes_nothing(columns):
     X, codes = samples()
     X = X if columns else sparse(X)
     halves = [slice(0, 300), slice(300, 600)]
@@ -109,7 +109,7 @@ def test_classes_that_came_in_another_order_make_no_difference(columns):
     np.testing.assert_allclose(*found, rtol=1e-6, atol=1e-9)
 
 
-def test_a_class_that_one_bank_never_met_is_known():
+def test_class_of_one_bank_is_known():
     X, codes = samples()
     rare = codes < 2
     parts = [taught(X, codes), taught(X[rare], codes[rare])]
@@ -120,7 +120,7 @@ def test_a_class_that_one_bank_never_met_is_known():
     assert right[0] >= right[1] - 0.03
 
 
-def test_a_merged_bank_learns_on_and_is_saved():
+def test_merged_bank_continues_after_restore():
     X, codes = samples()
     merged = merge([taught(X[k::2], codes[k::2]) for k in range(2)], [ALL, ALL], bank())
     other = bank()
@@ -129,7 +129,7 @@ def test_a_merged_bank_learns_on_and_is_saved():
     np.testing.assert_array_equal(*answers)
 
 
-def test_banks_that_cannot_be_merged_say_why():
+def test_banks_of_other_seeds_are_refused():
     X, codes = samples(64)
     with pytest.raises(ValueError, match="random features differ"):
         merge([taught(X, codes), taught(X, codes, seed=1)], [ALL, ALL], bank())

@@ -54,7 +54,7 @@ def scores_of(view, Phi):
     return scores
 
 
-def test_a_view_scores_a_row_as_if_it_came_next_and_stays():
+def test_view_scores_as_the_learner_and_stays():
     learners = learners_of(1 + COLUMNS, neighbours=(5,))
     scores_before(learners, PHI[:200], LABELS[:200])
     view = learners.neighbours.view(4)
@@ -64,7 +64,31 @@ def test_a_view_scores_a_row_as_if_it_came_next_and_stays():
     np.testing.assert_array_equal(scores_of(view, PHI[200:250]), before)
 
 
-def test_rescaled_targets_are_answered_in_new_units():
+def test_room_follows_rows():
+    learners = learners_of(1 + COLUMNS, neighbours=(5,))
+    rooms = []
+    for part in blocks(N, 50):
+        scores_before(learners, PHI[part], LABELS[part])
+        rooms.append(len(learners.neighbours.memory.target))
+    assert (rooms[0], rooms[-1]) == (64, CAPACITY)
+    assert rooms == sorted(rooms)
+
+
+def test_restored_ring_has_room_for_its_rows_and_goes_on():
+    learners, restored = (learners_of(1 + COLUMNS, neighbours=(5,)) for _ in range(2))
+    scores_before(learners, PHI[:200], LABELS[:200])
+    state = learners.neighbours.state()
+    assert state["neighbours_rows"].shape == (COLUMNS, CAPACITY)
+    restored.neighbours.restore(state)
+    assert len(restored.neighbours.memory.target) == 200
+    later = slice(200, N)
+    np.testing.assert_array_equal(
+        scores_before(restored, PHI[later], LABELS[later]),
+        scores_before(learners, PHI[later], LABELS[later]),
+    )
+
+
+def test_rescaled_scores_are_in_new_units():
     both = [learners_of(1 + COLUMNS, neighbours=(3,), regression=True) for _ in range(2)]
     for one in both:
         scores_before(one, PHI[:100], TARGETS[:100])
@@ -84,7 +108,7 @@ def test_many_small_regions_are_learned():
     assert right[3000:].mean() > 0.75
 
 
-def test_rows_from_before_classes_moved_have_the_labels_of_after_it():
+def test_old_rows_follow_permuted_classes():
     random = np.random.default_rng(2)
     centres = 5.0 * random.normal(size=(4, COLUMNS))
     y, moved = random.integers(0, 4, 800), np.array([2, 0, 3, 1])
@@ -98,7 +122,7 @@ def test_rows_from_before_classes_moved_have_the_labels_of_after_it():
         assert right.mean() > 0.99
 
 
-def test_labels_stay_where_nothing_shows_that_they_moved():
+def test_labels_stay_without_evidence():
     learners = learners_of(1 + COLUMNS, neighbours=(5,))
     scores_before(learners, PHI, LABELS)
     learner = learners.neighbours
@@ -107,7 +131,7 @@ def test_labels_stay_where_nothing_shows_that_they_moved():
     np.testing.assert_array_equal(learner.memory.target, before)
 
 
-def test_columns_that_say_nothing_weigh_little():
+def test_irrelevant_columns_weigh_little():
     random = np.random.default_rng(5)
     X = random.normal(size=(3000, 12))
     y = np.sin(2.0 * X[:, 0]) + np.abs(X[:, 1])

@@ -13,6 +13,8 @@ def of_oracle(
     experts = values.shape[1]
     prior = mixture.prior_of(experts)
     w, unit, count = prior.copy(), 0.0, 0.0
+    rate = mixture.RATE_IN_UNITS if in_units else mixture.RATE
+    most = mixture.MOST_IN_UNITS if in_units else mixture.MAX_ERROR
     a = np.zeros((2, experts))
     P = np.stack([np.eye(experts)] * 2)
     answers = []
@@ -31,7 +33,7 @@ def of_oracle(
             spread = noise * max(abs(miss) / scale, mixture.CORE) / of_row + gain @ x
             a[s] = np.sqrt(kept) * (a[s] + gain / spread * miss)
             P[s] = kept * (P[s] - np.outer(gain, gain) / spread) + (1.0 - kept) * np.eye(experts)
-        w = w * np.exp(-mixture.RATE * of_row * np.minimum(error / scale, mixture.MAX_ERROR))
+        w = w * np.exp(-rate * of_row * np.minimum(error / scale, most))
         w = (1.0 - mixture.SHARE) * w / w.sum() + mixture.SHARE * prior
     return np.array(answers)
 

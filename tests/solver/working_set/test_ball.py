@@ -81,7 +81,7 @@ def test_the_gap_bounds_what_is_missing_over_the_set():
     X = rows(120)
     ball, _ = learned(X)
     batch = EnclosingBall("smo", C=C, gamma=0.3, tol=1e-9, contamination="auto", random_state=0)
-    stored = ball.set.store.rows.exact[ball.set.store.held_slots()]
+    stored = ball.set.store.rows.exact[ball.set.store.occupied_slots()]
     view = ball.view()
     missing = batch.fit(stored).objective_ - (2.0 - float(view.q[0]))
     assert -1e-6 <= missing <= float(view.gap[0]) + 1e-6

@@ -10,7 +10,7 @@ from wolfstream.solver.kernels.functions import Kernel
 from wolfstream.solver.working_set.code_cells import (
     cell_words,
     decode_row,
-    decoded,
+    decode_value,
     encode,
     encode_row,
 )
@@ -39,7 +39,7 @@ def read_row(words, p, used, row):
 
 @compiled
 def read_one(words, p, m):
-    return decoded(words, p, m)
+    return decode_value(words, p, m)
 
 
 def matrix(seed: int, n: int) -> np.ndarray:
@@ -107,7 +107,7 @@ def kernel_matrix(learner: WorkingSet) -> Float64Array:
 @pytest.mark.parametrize("max_size", [None, 70])
 def test_the_codes_of_a_set_are_those_of_its_kernel_values(size, max_size):
     learner = learned(True, size, max_size)
-    gram, held = learner.store.gram, learner.store.held_slots()
+    gram, held = learner.store.gram, learner.store.occupied_slots()
     assert isinstance(gram, CodedGram)
     rows = rows_of(gram.codes, learner.store.used)[np.ix_(held, held)]
     np.testing.assert_allclose(

@@ -124,7 +124,7 @@ def test_rows_are_those_of_the_samples(max_size, scale):
     slots, values = kept_rows(learner)
     assert len(slots) >= 64
     rows = learner.store.used_rows().exact
-    held = learner.store.held_slots()
+    held = learner.store.occupied_slots()
     np.testing.assert_allclose(
         values[:, held], kernel_matrix(kernel, rows[slots], rows[held]), rtol=0, atol=4e-6
     )

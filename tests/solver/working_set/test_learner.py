@@ -620,8 +620,8 @@ class TestPasses:
         for _ in range(3):
             entered = learner.absorb(X, codes, entered).entered
             store = learner.store
-            assert len(np.unique(store.entered[store.held_slots()])) == store.size
-            for slot in store.held_slots():
+            assert len(np.unique(store.entered[store.occupied_slots()])) == store.size
+            for slot in store.occupied_slots():
                 row = np.flatnonzero(entered == store.entered[slot])
                 np.testing.assert_array_equal(X[row], store.rows.exact[[slot]])
 

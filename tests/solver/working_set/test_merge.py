@@ -51,7 +51,7 @@ def true_gaps(learner):
 
 
 @pytest.mark.parametrize("n_classes", [2, 3])
-def test_the_gap_over_the_union_is_small_and_true(n_classes):
+def test_united_sets_have_a_small_gap(n_classes):
     X, codes = samples(n_classes)
     parts = [(X[k::3], codes[k::3]) for k in range(3)]
     own = [in_order_of_appearance(of_one.tolist()) for _, of_one in parts]
@@ -63,7 +63,9 @@ def test_the_gap_over_the_union_is_small_and_true(n_classes):
     merged = united(sets, places, n_classes)
     assert relative_gap(merged) <= GAP
     np.testing.assert_allclose(true_gaps(merged), 0.0, atol=GAP + 1e-4)
-    held = {row.tobytes() for row in np.asarray(merged.store.rows.exact)[merged.store.held_slots()]}
+    held = {
+        row.tobytes() for row in np.asarray(merged.store.rows.exact)[merged.store.occupied_slots()]
+    }
     for one in sets:
         for row in np.asarray(support_of(one).X):
             assert row.tobytes() in held
@@ -79,7 +81,7 @@ def test_bound_holds_all_learned():
     assert right[0] >= min(right[1:]) - 0.03
 
 
-def test_a_pair_of_classes_that_no_set_knows_is_found():
+def test_pairs_across_sets_are_learned():
     X, codes = clusters(32, 400, n_classes=3, noise=0.0, apart=4.0)
     sets, places = [], []
     for pair in ((0, 1), (0, 2)):
@@ -91,7 +93,7 @@ def test_a_pair_of_classes_that_no_set_knows_is_found():
     assert np.mean(predicted(merged.view(), X).prediction == codes) > 0.95
 
 
-def test_sets_that_know_one_class_are_united():
+def test_sets_of_one_class_are_united():
     X, codes = samples()
     merged = united([taught(X[:50], np.zeros(50, np.int64))] * 2, [np.arange(1)] * 2, 1)
     assert merged.n_classes == 1
@@ -99,7 +101,7 @@ def test_sets_that_know_one_class_are_united():
     assert np.mean(predicted(merged.view(), X).prediction == codes) > 0.7
 
 
-def test_weights_of_samples_stay():
+def test_sample_weights_stay():
     X, codes = samples()
     learner = new_set()
     learner.absorb(X, codes, weight=np.where(codes == 1, 0.5, 1.0))
@@ -110,7 +112,7 @@ def test_weights_of_samples_stay():
     )
 
 
-def test_sparse_rows_are_united_as_well():
+def test_sparse_sets_are_united():
     X, codes = samples()
     sets = [taught(sparse(X[k::2]), codes[k::2]) for k in range(2)]
     merged = united(sets, [np.arange(2)] * 2, 2)
@@ -118,13 +120,13 @@ def test_sparse_rows_are_united_as_well():
 
 
 @pytest.mark.parametrize("seen", [(3, 3), (5, 2, 9), (0, 4, 1), (1, 1, 1, 1)], ids=str)
-def test_the_samples_of_all_parts_are_numbered_once(seen):
+def test_interleaved_numbers_are_unique(seen):
     found = [interleaved(np.arange(count), part, seen) for part, count in enumerate(seen)]
     assert sorted(np.concatenate(found).tolist()) == list(range(sum(seen)))
     assert all(np.all(np.diff(of_one) > 0) for of_one in found)
 
 
-def test_members_stand_where_they_stood_in_time():
+def test_merged_widths_keep_times():
     X, codes = samples()
     parts = []
     for k in range(2):
@@ -137,7 +139,7 @@ def test_members_stand_where_they_stood_in_time():
     assert merged.widths.horizon == 400.0
     numbers = merged.kept_numbers()
     store = merged.learner.store
-    rows = np.asarray(store.rows.exact)[store.held_slots()]
+    rows = np.asarray(store.rows.exact)[store.occupied_slots()]
     times = merged.widths.times(rows)
     np.testing.assert_allclose(rows[:, :-1], X[times])
     assert np.isin(times, numbers).all()

@@ -45,7 +45,7 @@ def tube(kernel=RBF, C=5.0, epsilon=0.1, away=True, steps=10, max_size=None, **b
 
 def held(learner):
     """The rows of the set in float64, with beta, h and y of each."""
-    columns = np.flatnonzero(learner.members.held)
+    columns = np.flatnonzero(learner.members.is_member)
     rows = learner.store.rows.exact[columns]
     return rows, *(field[columns] for field in learner.members[:3])
 
@@ -227,7 +227,7 @@ def test_a_full_set_keeps_its_bound_and_the_values_of_its_members():
     rows, beta, value, _ = held(learner)
     np.testing.assert_allclose(exact_kernel(RBF, rows) @ beta, value, atol=1e-5)
     # The last samples outside of the tube are there.
-    assert learner.store.entered[learner.store.held_slots()].max() == learner.store.added - 1
+    assert learner.store.entered[learner.store.occupied_slots()].max() == learner.store.added - 1
 
 
 def test_the_weight_of_a_sample_that_leaves_goes_to_its_nearest_neighbour():

@@ -67,7 +67,7 @@ def test_the_diagonal_is_that_of_the_samples_own_weights():
     learner = learned(X, codes, weight, dtype=FLOAT64, class_weight=[1.0, 4.0, 0.5])
     store = learner.store
     given = {X[i].tobytes(): weight[i] for i in range(len(X))}
-    for slot in store.held_slots():
+    for slot in store.occupied_slots():
         own = given[store.rows.exact[slot].tobytes()]
         assert store.inverse_weight[slot] == pytest.approx(1.0 / own)
 
@@ -124,10 +124,10 @@ def test_single_precision_bears_a_weight_up_to_its_bound():
     X, codes = clusters(8, 100)
     learner = learned(X, codes, np.full(len(X), 1e6))
     assert learner.precision.dtype == np.float32
-    C_w = C / learner.store.inverse_weight[learner.store.held_slots()]
+    C_w = C / learner.store.inverse_weight[learner.store.occupied_slots()]
     np.testing.assert_allclose(C_w, 4096.0)
     fine = learned(X, codes, np.full(len(X), 1e6), largest_weight=1e6)
-    np.testing.assert_allclose(fine.store.inverse_weight[fine.store.held_slots()], 1e-6)
+    np.testing.assert_allclose(fine.store.inverse_weight[fine.store.occupied_slots()], 1e-6)
 
 
 def test_rows_far_away_are_as_exact_as_their_weights_ask():
@@ -164,7 +164,7 @@ def test_widths_that_follow_the_stream_keep_the_weights():
     assert_same_state(live, again)
     rows, store = live.learner.store.rows.exact[:, :-1], live.learner.store
     given = {row.tobytes(): w for row, w in zip(X, weight, strict=True)}
-    for slot in store.held_slots():
+    for slot in store.occupied_slots():
         own = given[np.ascontiguousarray(rows[slot]).tobytes()]
         assert store.inverse_weight[slot] == pytest.approx(1.0 / own)
 

@@ -102,7 +102,7 @@ class TestEqualDense:
 
     @settings(deadline=None)
     @given(stream=small_streams(), max_size=st.sampled_from([None, 3, 8]))
-    def test_exactly_where_no_sum_is_rounded(self, stream, max_size):
+    def test_bits_are_equal_without_rounding(self, stream, max_size):
         """Rows on a coarse grid: linear kernel values are the same bits."""
         X, codes = stream
         of_dense, of_sparse = (
@@ -143,7 +143,7 @@ class TestEqualDense:
 
 @pytest.mark.parametrize("make", LEARNERS.values(), ids=LEARNERS)
 class TestEveryLearner:
-    def test_may_meet_new_features_at_any_time(self, make):
+    def test_new_features_may_come_late(self, make):
         X, codes, lengths = widening()
         whole = sparse(X)
         expected = answers_of(knowing := make(), whole, codes, lengths)
@@ -156,7 +156,7 @@ class TestEveryLearner:
         assert_equal_answers(said, expected)
         np.testing.assert_array_equal(decisions(growing, whole), decisions(knowing, whole))
 
-    def test_predicts_rows_with_features_that_it_has_not_met(self, make):
+    def test_unknown_features_are_predicted(self, make):
         X, codes, _ = widening()
         learner = make()
         learner.absorb(sparse(X[:60]), codes[:60])
@@ -165,7 +165,7 @@ class TestEveryLearner:
         np.testing.assert_array_equal(published, decisions(learner, sparse(X[350:], 5000)))
         assert np.all(np.isfinite(published))
 
-    def test_bears_rows_without_entries(self, make):
+    def test_rows_without_entries_are_learned(self, make):
         X = sparse(np.zeros((40, 0)))
         learner = make()
         learner.absorb(X, np.arange(40) % 2)
@@ -173,7 +173,7 @@ class TestEveryLearner:
 
     @pytest.mark.sweep
     @pytest.mark.parametrize("at", [1, 50, 200])
-    def test_restored_goes_on_bit_for_bit(self, make, at):
+    def test_restored_learner_continues_bit_for_bit(self, make, at):
         X, codes, _ = widening(n=400)
         rows = sparse(X)
         live, restored = make(), make()
@@ -195,7 +195,7 @@ class TestEveryLearner:
         for name in saved:
             np.testing.assert_array_equal(saved[name], saved_again[name])
 
-    def test_takes_no_dense_rows_after_sparse_ones_and_stays_as_it_was(self, make):
+    def test_refused_dense_rows_change_nothing(self, make):
         X, codes, _ = widening()
         for first, then in ((sparse(X), X), (X, sparse(X))):
             learner, codes_then = make(), np.full(5, int(codes.max()) + 1)
@@ -210,7 +210,7 @@ class TestEveryLearner:
 
 
 class TestWorkingSetMemory:
-    def test_is_constant_at_the_bound(self):
+    def test_memory_is_constant_at_the_bound(self):
         X, codes = thin_clusters(seed=205, n=4000, n_features=60, noise=0.3)
         rows = sparse(X)
         learner = WorkingSet(RBF, 5.0, max_size=64)
@@ -223,7 +223,7 @@ class TestWorkingSetMemory:
         heap = learner.store.rows.exact.indices
         assert len(heap) <= 3 * 64 * max(len(row) for row in map(np.flatnonzero, X))
 
-    def test_published_models_do_not_change(self):
+    def test_views_do_not_change(self):
         X, codes = thin_clusters(seed=206, n=1500, n_features=30, noise=0.3)
         rows, learner, published = sparse(X), WorkingSet(RBF, 5.0, max_size=50), []
         for part in blocks(1500, 60):
@@ -234,7 +234,7 @@ class TestWorkingSetMemory:
             again = predictions.predict(its_view, take_rows(rows, slice(0, 20)))[1]
             np.testing.assert_array_equal(again, said)
 
-    def test_restored_with_free_slots_it_goes_on_bit_for_bit(self):
+    def test_restored_free_slots_change_nothing(self):
         X, codes = thin_clusters(seed=205, n=800)
         rows = sparse(X)
         live, restored = (WorkingSet(RBF, 5.0, "msfw", 1, max_size=100) for _ in range(2))
@@ -247,7 +247,7 @@ class TestWorkingSetMemory:
         for mine, its in zip(live.state().values(), restored.state().values(), strict=True):
             np.testing.assert_array_equal(mine, its)
 
-    def test_a_state_holds_what_the_slots_hold(self):
+    def test_state_has_only_stored_rows(self):
         X, codes = thin_clusters(seed=207, n=600, n_features=30, noise=0.3)
         learner = WorkingSet(RBF, 5.0, max_size=50)
         learner.absorb(sparse(X), codes)
@@ -257,7 +257,7 @@ class TestWorkingSetMemory:
         assert state["rows_width"].tolist() == [30]
 
 
-def test_a_late_class_of_a_sparse_stream_is_learned():
+def test_late_class_is_learned():
     X, codes = thin_clusters(seed=208, n=600, n_classes=3, noise=0.0, apart=3.0)
     order = np.argsort(codes == 2, kind="stable")
     codes = in_order_of_appearance(codes[order].tolist())

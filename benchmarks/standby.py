@@ -1,0 +1,170 @@
+"""What a standby that takes states instead of learning would cost.
+
+    python -m benchmarks.standby
+
+For each stream a model of the default spec learns 5,000 rows, then some blocks more. After each
+block its whole state is copied and packed as a snapshot is, and compared with that before, as views
+are for those that follow them: the bytes of the ranges that differ. A copy of the model unpacks and
+restores each state. Times are of the processor, in medians of the blocks, with one thread.
+"""
+
+import json
+import time
+from collections.abc import Callable, Iterator
+from typing import Any, NamedTuple, TypeVar
+
+import numpy as np
+from numpy.typing import NDArray
+
+from wolfstream.service.cluster.tree import apply_difference, difference
+from wolfstream.service.model.learner import Learner
+from wolfstream.service.model.live import Model
+from wolfstream.service.samples.record import from_record, to_record
+from wolfstream.service.samples.validation import Samples, read_samples
+from wolfstream.service.spec.model import ModelSpec
+from wolfstream.service.storage.snapshot_format import State, decode_state, encode_state
+from wolfstream.solver.compile_cache import use_compile_cache
+
+T = TypeVar("T")
+
+FIRST_ROWS = 5_000
+BLOCKS = (1, 32, 256)  # rows
+_ROUNDS = 15
+
+
+class Stream(NamedTuple):
+    """A stream: its name, the task of its model, and a function that draws its rows."""
+
+    name: str
+    task: str
+    draw: Callable[[np.random.Generator, int], tuple[list[Any], list[Any]]]
+
+
+def _numbers(random: np.random.Generator, n: int) -> tuple[list[Any], list[Any]]:
+    X = random.normal(size=(n, 8))
+    return X.tolist(), ["a" if row[0] * row[1] + 0.3 * row[2] > 0 else "b" for row in X]
+
+
+def _targets(random: np.random.Generator, n: int) -> tuple[list[Any], list[Any]]:
+    X = random.normal(size=(n, 8))
+    return X.tolist(), (3.0 * X[:, 0] + np.sin(2.0 * X[:, 1]) + X[:, 2]).tolist()
+
+
+def _mixed(random: np.random.Generator, n: int) -> tuple[list[Any], list[Any]]:
+    X = random.normal(size=(n, 8)).round(3)
+    words = random.integers(0, (5, 12, 30), size=(n, 3))
+    rows = [
+        {f"n{j}": float(value) for j, value in enumerate(row)}
+        | {f"w{j}": f"word{value}" for j, value in enumerate(chosen)}
+        | {"text": f"the {chosen[0]} fox and {chosen[2]} dogs"}
+        for row, chosen in zip(X, words, strict=True)
+    ]
+    return rows, [
+        "a" if row[0] + (chosen[0] % 2) - 0.5 > 0 else "b"
+        for row, chosen in zip(X, words, strict=True)
+    ]
+
+
+STREAMS = (
+    Stream("8 numbers, two classes", "classification", _numbers),
+    Stream("8 numbers, a target", "regression", _targets),
+    Stream("12 mixed columns, two classes", "classification", _mixed),
+)
+
+
+class Cost(NamedTuple):
+    """Of one block: seconds of the processor, and bytes."""
+
+    learn: float  # at the standby: from the log's record to the published view
+    give: float  # a copy of the state, packed
+    compare: float  # the difference from the last state
+    take: float  # a state unpacked, restored and published
+    whole: int  # bytes of the state
+    changed: int  # bytes of the difference
+
+
+def _timed(work: Callable[[], T]) -> tuple[float, T]:
+    began = time.process_time()
+    result = work()
+    return time.process_time() - began, result
+
+
+def _bytes(array: NDArray[Any]) -> NDArray[np.uint8]:
+    return np.frombuffer(np.ascontiguousarray(array).tobytes(), np.uint8)
+
+
+def _new_learner(spec: ModelSpec) -> Learner:
+    return Learner(Model(1, "m", spec), "epoch")
+
+
+def _costs(stream: Stream, block: int) -> Iterator[Cost]:
+    """Yield what each block costs. The first of them are not to be counted."""
+    random = np.random.default_rng(7)
+    spec = ModelSpec.model_validate({"task": stream.task})
+    leader, standby = _new_learner(spec), _new_learner(spec)
+
+    def samples(n: int) -> Samples:
+        rows, y = stream.draw(random, n)
+        return read_samples({"x": rows, "y": y}, stream.task, prepared=True)
+
+    def learn(record: bytes) -> None:
+        leader.absorb("adaptive", from_record(record))
+        leader.publish()
+
+    for _ in range(FIRST_ROWS // 250):
+        learn(to_record(samples(250)))
+    before = dict[str, NDArray[np.uint8]]()
+    for _ in range(_ROUNDS):
+        record = to_record(samples(block))
+        learning, _ = _timed(lambda record=record: learn(record))  # type: ignore[misc]
+
+        def pack() -> tuple[bytes, State]:
+            state = State(*leader.state())
+            head, body = encode_state(state)
+            return head + bytes(body), state
+
+        giving, (content, state) = _timed(pack)
+        now = {name: _bytes(array) for name, array in state.arrays.items()}
+        comparing, steps = _timed(
+            lambda now=now: {name: difference(before.get(name), new) for name, new in now.items()}  # type: ignore[misc]
+        )
+        changed = len(json.dumps(state.plain)) + sum(
+            len(step[-1]) for step in steps.values() if step is not None
+        )
+
+        def take(content: bytes = content, steps: dict[str, Any] = steps) -> None:
+            for name, step in steps.items():
+                if step is not None:
+                    apply_difference(before.get(name), step)
+            restored = decode_state(content, "state")
+            standby.restore(restored.plain, restored.arrays)
+            standby.publish()
+
+        taking, _ = _timed(take)
+        before = now
+        yield Cost(learning, giving, comparing, taking, len(content), changed)
+
+
+def main() -> None:
+    """Print a line for each stream and size of blocks."""
+    use_compile_cache()
+    print(
+        "| stream | rows | learn, us a row | give, ms | compare, ms | take, ms | state, kB "
+        "| changed, kB | kB a row | rows a state |\n|---|---|---|---|---|---|---|---|---|---|"
+    )
+    for stream in STREAMS:
+        for block in BLOCKS:
+            costs = np.median(np.array(list(_costs(stream, block))[3:]), axis=0)
+            cost = Cost(*costs.tolist())
+            a_row = cost.learn / block
+            rows = (cost.give + cost.compare + cost.take) / a_row
+            print(
+                f"| {stream.name} | {block} | {a_row * 1e6:.0f} | {cost.give * 1e3:.1f} "
+                f"| {cost.compare * 1e3:.1f} | {cost.take * 1e3:.1f} | {cost.whole / 1e3:.0f} "
+                f"| {cost.changed / 1e3:.0f} | {cost.changed / 1e3 / block:.1f} | {rows:.0f} |",
+                flush=True,
+            )
+
+
+if __name__ == "__main__":
+    main()
