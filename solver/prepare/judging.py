@@ -31,6 +31,7 @@ from wolfstream.solver.prepare.measures import (
     positive,
 )
 from wolfstream.solver.prepare.numerals import (
+    GROUPED,
     Numeral,
     amounts,
     numeral,
@@ -80,9 +81,8 @@ LEAST_CODE, _LIMIT_OF_CODES = 1e12, 2.0**53
 _ITEMS = re.compile(r"[,;|]")
 # Numbers of telephones, which have spaces and words in common.
 _TELEPHONE = re.compile(r"(?=(?:\D*\d){7})(?:[+(0]|\d{3}-\d{3}-)[\d()/. -]{6,22}")
-# A point between digits; one or several that may separate thousands; and what surely does.
+# A point between digits, and digits with separators that surely are of thousands.
 _POINT = re.compile(r"\d\.\d")
-_ONE_GROUPED = re.compile(r"(?<![\d.,])[1-9]\d{0,2}(?:\.\d{3})+(?![\d.])")
 _CERTAINLY_GROUPED = re.compile(
     r"(?<![\d.,])[1-9]\d{0,2}(?:(?:,\d{3})+|(?:\.\d{3}){2,}|(?:\.\d{3})+,\d+)(?![\d.,])"
 )
@@ -412,7 +412,7 @@ def _are_grouped(texts: Sequence[str], commas: bool) -> bool:
     have three decimals. commas: whether there are decimal commas.
     """
     pointed = [text for text in texts if _POINT.search(text)]
-    if not pointed or not all(map(_ONE_GROUPED.search, pointed)):
+    if not pointed or not all(map(GROUPED.search, pointed)):
         return False
     return commas or any(map(_CERTAINLY_GROUPED.search, texts))
 
