@@ -11,7 +11,8 @@ restores each state. Times are of the processor, in medians of the blocks, with 
 import json
 import time
 from collections.abc import Callable, Iterator
-from typing import Any, NamedTuple, TypeVar
+from functools import partial
+from typing import Any, NamedTuple, TypeAlias, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -20,12 +21,14 @@ from wolfstream.service.cluster.tree import apply_difference, difference
 from wolfstream.service.model.learner import Learner
 from wolfstream.service.model.live import Model
 from wolfstream.service.samples.record import from_record, to_record
-from wolfstream.service.samples.validation import Samples, read_samples
+from wolfstream.service.samples.validation import read_samples
+from wolfstream.service.spec.heads import TaskName
 from wolfstream.service.spec.model import ModelSpec
 from wolfstream.service.storage.snapshot_format import State, decode_state, encode_state
 from wolfstream.solver.compile_cache import use_compile_cache
 
 T = TypeVar("T")
+Arrays: TypeAlias = dict[str, NDArray[np.uint8]]
 
 FIRST_ROWS = 5_000
 BLOCKS = (1, 32, 256)  # rows
@@ -36,7 +39,7 @@ class Stream(NamedTuple):
     """A stream: its name, the task of its model, and a function that draws its rows."""
 
     name: str
-    task: str
+    task: TaskName
     draw: Callable[[np.random.Generator, int], tuple[list[Any], list[Any]]]
 
 
@@ -97,50 +100,51 @@ def _new_learner(spec: ModelSpec) -> Learner:
     return Learner(Model(1, "m", spec), "epoch")
 
 
+def _learn(leader: Learner, record: bytes) -> None:
+    leader.absorb("adaptive", from_record(record))
+    leader.publish()
+
+
+def _give(leader: Learner) -> tuple[State, bytes]:
+    state = State(*leader.state())
+    head, body = encode_state(state)
+    return state, head + bytes(body)
+
+
+def _compare(before: Arrays, now: Arrays) -> dict[str, Any]:
+    return {name: difference(before.get(name), array) for name, array in now.items()}
+
+
+def _take(standby: Learner, before: Arrays, steps: dict[str, Any], content: bytes) -> None:
+    for name, step in steps.items():
+        if step is not None:
+            apply_difference(before.get(name), step)
+    state = decode_state(content, "state")
+    standby.restore(state.plain, state.arrays)
+    standby.publish()
+
+
 def _costs(stream: Stream, block: int) -> Iterator[Cost]:
     """Yield what each block costs. The first of them are not to be counted."""
     random = np.random.default_rng(7)
     spec = ModelSpec.model_validate({"task": stream.task})
     leader, standby = _new_learner(spec), _new_learner(spec)
 
-    def samples(n: int) -> Samples:
+    def record_of(n: int) -> bytes:
         rows, y = stream.draw(random, n)
-        return read_samples({"x": rows, "y": y}, stream.task, prepared=True)
-
-    def learn(record: bytes) -> None:
-        leader.absorb("adaptive", from_record(record))
-        leader.publish()
+        return to_record(read_samples({"x": rows, "y": y}, stream.task, prepared=True))
 
     for _ in range(FIRST_ROWS // 250):
-        learn(to_record(samples(250)))
-    before = dict[str, NDArray[np.uint8]]()
+        _learn(leader, record_of(250))
+    before: Arrays = {}
     for _ in range(_ROUNDS):
-        record = to_record(samples(block))
-        learning, _ = _timed(lambda record=record: learn(record))  # type: ignore[misc]
-
-        def pack() -> tuple[bytes, State]:
-            state = State(*leader.state())
-            head, body = encode_state(state)
-            return head + bytes(body), state
-
-        giving, (content, state) = _timed(pack)
+        learning, _ = _timed(partial(_learn, leader, record_of(block)))
+        giving, (state, content) = _timed(partial(_give, leader))
         now = {name: _bytes(array) for name, array in state.arrays.items()}
-        comparing, steps = _timed(
-            lambda now=now: {name: difference(before.get(name), new) for name, new in now.items()}  # type: ignore[misc]
-        )
-        changed = len(json.dumps(state.plain)) + sum(
-            len(step[-1]) for step in steps.values() if step is not None
-        )
-
-        def take(content: bytes = content, steps: dict[str, Any] = steps) -> None:
-            for name, step in steps.items():
-                if step is not None:
-                    apply_difference(before.get(name), step)
-            restored = decode_state(content, "state")
-            standby.restore(restored.plain, restored.arrays)
-            standby.publish()
-
-        taking, _ = _timed(take)
+        comparing, steps = _timed(partial(_compare, before, now))
+        taking, _ = _timed(partial(_take, standby, before, steps, content))
+        changed = sum(len(step[-1]) for step in steps.values() if step is not None)
+        changed += len(json.dumps(state.plain))
         before = now
         yield Cost(learning, giving, comparing, taking, len(content), changed)
 

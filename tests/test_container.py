@@ -131,7 +131,7 @@ class TestDockerfile:
         given = [i.arguments for i in INSTRUCTIONS if i.name == "ENV"]
         assert not [line for line in given if "INSECURE" in line]
 
-    def test_health_check_and_entry_point_are_copied_to_where_they_are_called(self):
+    def test_scripts_are_copied_where_they_are_called(self):
         name, _, form = only("HEALTHCHECK").arguments.partition(" ")
         assert name == "CMD"
         called = {json.loads(form)[-1], json.loads(only("ENTRYPOINT").arguments)[-1]}

@@ -78,7 +78,7 @@ def test_what_is_built_on_has_an_upper_bound() -> None:
     ],
     ids=["none", "a defect", "offline"],
 )
-def test_the_audit_fails_of_known_defects_and_says_where_it_compared_nothing(
+def test_audit_reports_defects_and_gaps(
     tmp_path: Path, said: str, status: int, passes: bool, tells: str
 ) -> None:
     commands = tmp_path / "bin"

@@ -30,6 +30,8 @@ ANSWER_SECONDS = 60.0
 # Shorter than any server's. If a server closed an idle connection just as a request is sent, the
 # client could not know whether the request was applied.
 KEEPALIVE_SECONDS = 2.0
+# Characters of one part of a host's name (RFC 1035).
+_MAX_LABEL = 63
 # head -> the call that takes its samples.
 LEARNING_CALLS = {
     "samples": "learn",
@@ -182,14 +184,19 @@ def tls_context(url: str, verify: Verify) -> ssl.SSLContext | bool:
 
 
 def check_url(url: str) -> str:
-    """Return the URL without a final slash; raise ClientError if it cannot be a server's."""
+    """Return the URL with its scheme in lower case, without a final slash.
+
+    Raises ClientError if it cannot be a server's.
+    """
     try:
         parts = httpx.URL(url)
     except httpx.InvalidURL:
         parts = httpx.URL()
-    if parts.scheme not in ("http", "https") or not parts.host:
+    labels = parts.host.removesuffix(".").split(".")
+    is_host = all(0 < len(label) <= _MAX_LABEL for label in labels)  # or resolving it would fail
+    if parts.scheme not in ("http", "https") or not is_host:
         raise ClientError(f"{url!r} is not the URL of a server, such as http://127.0.0.1:8000")
-    return url.rstrip("/")
+    return f"{parts.scheme}{url.rstrip('/')[len(parts.scheme) :]}"
 
 
 def authorization(key: str | None) -> dict[str, str]:

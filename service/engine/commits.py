@@ -46,17 +46,18 @@ class Commits:
         # term whose part of a commit is unfinished -> its model and the commit's new keys. The
         # model may have been handed over or deleted since.
         self._unfinished: dict[Term, tuple[Model, list[KeyedRequest]]] = {}
-        # Why the last commit failed, and until when that counts, by the monotonic clock.
-        self._failed = "", 0.0
+        # Until when the last commit, which failed, counts as an obstacle, by the monotonic clock.
+        self._failed_until = 0.0
 
     def obstacle(self) -> str:
-        """Return why the next commit will probably fail, "" if nothing says so; on any thread."""
-        failed, until = self._failed
-        seen = self._journal.obstacle()
-        return seen or (failed if time.monotonic() < until else "")
+        """Return why the next commit will probably fail; see `Journal.obstacle`."""
+        if seen := self._journal.obstacle():
+            return seen
+        has_failed = time.monotonic() < self._failed_until
+        return "the last commit to the journal failed, and the log says why" if has_failed else ""
 
     def _note(self, outcomes: Collection[StorageFailed | None]) -> None:
-        """Log each reason of failures once, and remember one if nothing was written.
+        """Log each reason of failures once, and note whether nothing was written.
 
         Many models fail for the same reason. That another replica leads a model is no obstacle.
 
@@ -67,9 +68,9 @@ class Commits:
         ]
         for detail in {error.detail for error in failed}:
             logger.error("commit failed: error=%s", detail)
-        reasons = [error.detail for error in failed if not isinstance(error, NotLeader)]
-        reason = reasons[0] if reasons and len(reasons) == len(outcomes) else ""
-        self._failed = reason, time.monotonic() + _OBSTACLE_SECONDS
+        n_obstacles = sum(not isinstance(error, NotLeader) for error in failed)
+        all_failed = 0 < n_obstacles == len(outcomes)
+        self._failed_until = time.monotonic() + _OBSTACLE_SECONDS if all_failed else 0.0
 
     def append(
         self,

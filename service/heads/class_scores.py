@@ -179,11 +179,11 @@ def kappa(labels: Sequence[int], predicted: Sequence[int], correct: int) -> floa
 def _scores(tally: Tally, log_loss: float | None) -> tuple[float | None, ...]:
     """Return the values of `_NAMES`."""
     confusion, (last, majority) = tally.confusion, tally.rules.tolist()
-    n, right = int(confusion.sum()), int(confusion.trace())
+    labels, guesses = confusion.sum(axis=1).tolist(), confusion.sum(axis=0).tolist()
+    n, right = sum(labels), int(confusion.trace())
     if not n:
         return (None,) * len(_NAMES)
     temporal = (right - last) / (n - last) if n > last else None
-    labels, guesses = confusion.sum(axis=1).tolist(), confusion.sum(axis=0).tolist()
     chance_corrected = kappa(labels, guesses, right)
     return right / n, chance_corrected, temporal, log_loss, majority / n, last / n
 

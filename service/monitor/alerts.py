@@ -82,10 +82,12 @@ class Alerts:
         self._file, self._posted = file, posted
 
     def record(self, alerts: Iterable[Alert]) -> list[Alert]:
-        """Record alerts and return the new ones; if the file fails, those of the last sequence."""
+        """Record alerts and return the new ones; if the file fails, each model's last ones."""
         candidates = list(alerts)
-        last = max((alert.sequence for alert in candidates), default=0)
-        newest = [alert for alert in candidates if alert.sequence == last]
+        last: dict[int, int] = {}  # model -> its last sequence
+        for alert in candidates:
+            last[alert.model_id] = max(alert.sequence, last.get(alert.model_id, 0))
+        newest = [alert for alert in candidates if alert.sequence == last[alert.model_id]]
         return self._file.use(lambda db: self._record(db, candidates), newest)
 
     def due(self) -> Alert | None:

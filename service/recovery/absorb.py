@@ -12,7 +12,6 @@ import numpy as np
 from wolfstream.service.heads.protocol import Answers, part_of
 from wolfstream.service.model.columns import plain_notices
 from wolfstream.service.model.learner import Learner
-from wolfstream.service.model.shared_part import SharedPart
 from wolfstream.service.samples.record import (
     JoinedRows,
     PredictedRows,
@@ -76,7 +75,7 @@ def absorb_block(
     absorbed = _absorbed(learner, block[0].head, content)
     learner.publish()
     serves = learner.model.spec.serve
-    head = SharedPart({"name": serves, **learner.model.published.heads[serves].stats})
+    head = {"name": serves, **learner.model.published.heads[serves].stats}
     label_warnings = _new(learner.model.warnings(), warnings_before)
     warnings = [*label_warnings, *plain_notices(learner.take_notices())][:MOST_NOTICES]
     more = {"head": head, "warnings": warnings} if warnings else {"head": head}

@@ -143,7 +143,8 @@ class Journal(Protocol):
     def obstacle(self) -> str:
         """Return why it would refuse a commit now, as far as that shows without one; "" if not.
 
-        Any thread may call it.
+        Health checks say it, which need no key: so it has no path, name or address. Any thread may
+        call it.
         """
 
     def close(self) -> None:

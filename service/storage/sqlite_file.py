@@ -69,6 +69,8 @@ class SqliteFile:
         self._read_only = read_only
         # Whether a commit failed in such a way that it may still be in the file.
         self._in_doubt = False
+        # What `_check_place` looks at before each commit.
+        self._files = path, write_ahead_path(path)
         # Each of its files -> the device and inode that were opened.
         self._opened = dict[Path, tuple[int, int]]()
         self._turn = Lock()  # held while the connection runs a statement or fetches a row
@@ -248,7 +250,7 @@ class SqliteFile:
 
         SQLite would go on writing what no start finds again.
         """
-        for path in (self.path, write_ahead_path(self.path)):
+        for path in self._files:
             try:
                 status = path.stat()
             except FileNotFoundError:
@@ -262,11 +264,11 @@ class SqliteFile:
                 raise StorageFailed(_gone(path))
 
     def obstacle(self) -> str:
-        """Return why a commit would be refused now, without writing one; "" if nothing shows."""
+        """Return why a commit would be refused now; see `Journal.obstacle`."""
         try:
             self._check_place()
-        except StorageFailed as error:
-            return str(error)
+        except StorageFailed:
+            return "the files of the journal were deleted, moved or replaced, or cannot be reached"
         return _UNWRITABLE if self._in_doubt else ""
 
     def insert(self, into: str, rows: Sequence[tuple[Any, ...]]) -> None:

@@ -148,10 +148,11 @@ def value_past_arrays(past: ValuePast) -> dict[str, NDArray[Any]]:
 
 def value_past_from_arrays(arrays: Mapping[str, NDArray[Any]]) -> ValuePast:
     """Return a copy of what `value_past_arrays` returned."""
-    floats = [np.array(arrays[name]) for name in _FLOATS]
+    floats = {name: np.array(arrays[name]) for name in _FLOATS}
     ring, repeated, seen = (np.array(arrays[name]) for name in ("targets", "repeated", "seen"))
     recent = recent_targets.restored(ring, repeated, int(seen[0]))
-    return ValuePast(seen, *floats, recent, mixture_from_arrays("mixture", arrays))
+    mixture = mixture_from_arrays("mixture", arrays)
+    return ValuePast(seen=seen, recent=recent, mixture=mixture, **floats)
 
 
 class _Work(NamedTuple):

@@ -1,25 +1,28 @@
 """Schedules fits of trees: when each begins, with how much effort, and when its trees predict.
 
 The schedule depends on sequences and shapes alone, so that every process computes the same. Fits
-begin after FIRST samples and each time these have doubled, up to DOUBLED; then at intervals such
-that they take a share of the time of learning. Times are estimates in nanoseconds on one core, and
-need only be right to a factor of two.
+begin after FIRST samples, and then at intervals such that they take a share of the time of
+learning. A young stream gains most from fresh trees: at sequence s < YOUNG they may take YOUNG / s
+times that share, which is some tenths of a second in all. Times are estimates in nanoseconds on one
+core, and need only be right to a factor of two.
 """
 
 from typing import NamedTuple
 
 from wolfstream.solver.trees.boosting import Effort, outputs_of
+from wolfstream.solver.trees.growing import LEAST_ROWS, LEAVES
 
-FIRST, DOUBLED = 256, 1024
-EVERY = 256
+FIRST = EVERY = 64
+YOUNG = 2048
 # The longest interval, in units of EVERY samples.
-_MOST_INTERVALS = 32
+_MOST_INTERVALS = 128
 MOST_ROUNDS, _LEAST_ROUNDS = 60, 20
 # With more outputs than this there are fewer rounds.
 _OUTPUTS = 8
-# Nanoseconds of a round for each row: a constant, for each output, and for each column with one
-# output and with several.
-_ROW_NS, _OUTPUT_NS, _COLUMN_NS, _COLUMN_NS_OF_CLASSES = 8.0, 21.0, 2.7, 8.5
+# Nanoseconds of a round for each row: a constant, and for each output.
+_ROW_NS, _OUTPUT_NS = 8.0, 20.0
+# The same for each column of a row and for each column of a leaf, with one output and with several.
+_COLUMN_NS, _LEAF_NS = (1.3, 2.9), (400.0, 600.0)
 # Nanoseconds that fits may take for each sample: for each multiplication of the bank
 # (`Learners.work`), and in classification, where a working set learns too, a constant and for each
 # class.
@@ -46,9 +49,10 @@ def fit_at(
     work: multiplications of the bank for each sample.
     past: whether a third forest sees the targets before a row.
     """
-    if begins < DOUBLED:
-        return Fit(begins, begins + begins // 2, 2 * begins)
-    interval = EVERY * _intervals(rows, columns, classes, work, 3 if past else 2)
+    cost = (3 if past else 2) * _fit_nanoseconds(rows, columns, classes)
+    allowed = _WORK_NS * work + (_CLASSES_NS + _CLASS_NS * classes if classes else 0)
+    allowed *= max(YOUNG / begins, 1.0)
+    interval = EVERY * int(min(max(cost / (allowed * EVERY), 1.0), _MOST_INTERVALS))
     return Fit(begins, begins + min(interval, rows) // 2, begins + interval)
 
 
@@ -59,11 +63,11 @@ def effort_of(fit: Fit, classes: int) -> Effort:
     return Effort(rounds, seed=fit.begins)
 
 
-def _intervals(rows: int, columns: int, classes: int, work: int, forests: int) -> int:
+def _fit_nanoseconds(rows: int, columns: int, classes: int) -> float:
+    """Return the expected processor time of fitting one forest."""
     outputs = outputs_of(classes)
-    column_ns = _COLUMN_NS if outputs == 1 else _COLUMN_NS_OF_CLASSES
-    row_ns = _ROW_NS + _OUTPUT_NS * outputs + column_ns * columns
+    several = int(outputs > 1)
+    leaves = min(LEAVES, rows / LEAST_ROWS)
+    of_rows = rows * (_ROW_NS + _OUTPUT_NS * outputs + _COLUMN_NS[several] * columns)
     rounds = effort_of(Fit(0, 0, 0), classes).rounds
-    cost = forests * rounds * rows * row_ns
-    allowed = _WORK_NS * work + (_CLASSES_NS + _CLASS_NS * classes if classes else 0)
-    return int(min(max(cost / (allowed * EVERY), 1.0), _MOST_INTERVALS))
+    return rounds * (of_rows + leaves * columns * _LEAF_NS[several])

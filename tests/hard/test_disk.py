@@ -78,7 +78,7 @@ class TestFullDisk:
             assert answer.status_code == 200
             told = httpx.get(f"{server.url}/readyz")
             assert told.status_code == 200
-            assert "disk is full" in told.json()["learning"]
+            assert "the last commit to the journal failed" in told.json()["learning"]
             assert httpx.get(f"{server.url}/readyz?learning=true").status_code == 503
             filler.unlink()
             poster.post_until(200, WIDE)

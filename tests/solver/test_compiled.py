@@ -48,7 +48,7 @@ def compilations():
         event.unregister(kind, listener)
 
 
-def test_what_is_called_from_python_and_what_is_not_share_their_calls(compilations):
+def test_inner_and_outer_functions_share_calls(compilations):
     def call(x):
         return _sum(x) + _twice(x)
 

@@ -106,7 +106,7 @@ def test_fits_that_nobody_keeps_are_dropped() -> None:
     assert not computed
 
 
-def test_a_new_fit_takes_the_place_of_one_that_was_not_taken() -> None:
+def test_new_fit_replaces_unused_one() -> None:
     refits = Refits[int]()
     refits.begin(0, 5, lambda: 1)
     refits.begin(0, 6, lambda: 2)

@@ -22,7 +22,7 @@ from wolfstream.service.client.errors import (
 from wolfstream.service.client.model_calls import ModelCalls
 from wolfstream.service.client.sample_calls import SampleCalls
 from wolfstream.service.client.steps import Backoff, Effect, Pause, Reply, Request, Retry, run
-from wolfstream.service.client.wire import MSGPACK, decode_reply, tls_context
+from wolfstream.service.client.wire import MSGPACK, check_url, decode_reply, tls_context
 
 GET = Request("GET", "/v1/models/m")
 
@@ -129,6 +129,18 @@ class TestAnswers:
         with pytest.raises(ClientError, match="is this wolfstream"):
             decode_reply(GET, Reply(200, "OK", {"content-type": "text/html"}, b"<html>"))
 
+    @pytest.mark.parametrize("host", ["a..b", "a" * 64, ".de", ""], ids=str)
+    def test_impossible_hosts_are_refused(self, host: str):
+        with pytest.raises(ClientError, match="is not the URL of a server"):
+            check_url(f"http://{host}:8000")
+
+    @pytest.mark.parametrize("host", ["a.de.", "[::1]", "127.0.0.1", "a" * 63, "ä.de"], ids=str)
+    def test_possible_hosts_are_taken(self, host: str):
+        assert check_url(f"http://{host}:8000/") == f"http://{host}:8000"
+
+    def test_scheme_may_be_in_capitals(self):
+        assert check_url("HTTPS://a.de/") == "https://a.de"
+
     def test_tls_is_for_https(self):
         assert tls_context("http://example.com", verify=True) is False
         context = tls_context("https://example.com", verify=False)
@@ -206,7 +218,7 @@ class TestCalls:
 
     def test_samples_that_end_in_an_error_say_how_far_they_came(self):
         server = InMemory(PretendModel())
-        with pytest.raises(ValueError, match="zip") as caught:
+        with pytest.raises(ValueError, match="different lengths") as caught:
             run(
                 SampleCalls(Retry(60)).learn(
                     "m",
@@ -257,7 +269,7 @@ class TestCalls:
             run(ModelCalls(Retry(60)).refit("m", wait_seconds=1.0), answer)
         assert caught.value.job == job
 
-    def test_predictions_of_a_model_that_meets_a_class_are_asked_for_anew(self):
+    def test_new_class_restarts_predictions(self):
         classes: list[list[str]] = [["a", "b"], ["a", "b", "c"], ["a", "b", "c"], ["a", "b", "c"]]
         sizes: list[int] = []
 

@@ -206,9 +206,7 @@ class TestRealServer:
         assert [result.replayed for result in results] == [True] * 7 + [False] * 8
         assert client.describe(name)["sequence"] == 20
 
-    def test_a_source_that_does_not_say_where_it_goes_on_learns_again(
-        self, client: Client, name: str
-    ):
+    def test_source_without_a_number_learns_again(self, client: Client, name: str):
         samples = two_classes(20)
         client.create(name, SPEC)
         for begun in (0, 10):

@@ -374,7 +374,7 @@ class TestFrames:
         with pytest.raises(ValueError, match="columns 2 and 4 of X have the same name, 'room'"):
             self.sent(frame)
 
-    def test_an_index_with_a_name_may_have_the_ids_or_the_labels(self):
+    def test_named_index_may_be_ids_or_labels(self):
         frame = self.FRAME.set_index("Outcome")
         assert self.sent(frame)["names"] == ["a", "room"]
         rows, ids = rows_and_ids(self.FRAME.set_index("room"), Roles("Outcome", "room"))

@@ -112,12 +112,12 @@ def test_another_life_is_refused():
         seen(Revision("other.5", 7))
 
 
-def test_request_for_a_model_that_is_handed_over_goes_to_the_leader():
+def test_request_during_handover_goes_to_leader():
     with pytest.raises(NotLeader):
         seen(Revision("life.6", None), hands_over=True)
 
 
-def test_request_with_a_view_keeps_it_though_the_model_is_handed_over():
+def test_request_keeps_its_view_during_handover():
     """An empty one is that of a model that has learned nothing."""
 
     async def ask() -> None:

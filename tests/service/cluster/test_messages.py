@@ -44,7 +44,7 @@ def test_a_refusal_is_the_same_at_the_other_end(kind: type[Refusal]):
     assert (again.detail, again.errors) == (error.detail, error.errors)
 
 
-def test_a_refusal_of_a_package_that_workers_lack_arrives_as_its_base():
+def test_unknown_refusal_arrives_as_its_base():
     class Internal(InDoubt):
         """A refusal that only the process that learns knows."""
 

@@ -53,7 +53,7 @@ def test_what_follows_nothing_is_refused():
         replica.named("none")
 
 
-def test_a_challenger_that_was_handed_over_is_promoted_by_its_next_leader():
+def test_next_leader_promotes_challenger():
     """On the writer's thread, after the request has waited for its turn."""
     replica = Replica()
     challenger = Model(7, "b", ModelSpec())

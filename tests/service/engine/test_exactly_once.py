@@ -184,7 +184,7 @@ def test_a_group_of_nothing_but_duplicates_writes_nothing(bench: Bench) -> None:
         assert bench.send(("k", 0), ("k", 0)) == [again(first)] * 2
 
 
-def test_the_key_of_a_request_that_is_refused_goes_to_the_next(bench: Bench) -> None:
+def test_key_of_refused_request_is_free_again(bench: Bench) -> None:
     bench.ask(None, 0)
     narrow = two_classes(3, features=3)
     requests = [

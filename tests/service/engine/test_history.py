@@ -246,9 +246,7 @@ def test_one_snapshot_of_a_model_is_written_at_a_time(
     assert bench.snapshot(model) == 30
 
 
-def test_a_snapshot_that_cannot_be_written_leaves_the_model_as_it_was(
-    bench: Bench, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_failed_snapshot_changes_nothing(bench: Bench, monkeypatch: pytest.MonkeyPatch) -> None:
     def full(*_: Any) -> None:
         raise OSError("no space left on device")
 

@@ -143,9 +143,7 @@ def test_rows_are_learned_in_the_order_of_their_labels(bench: Bench, model: Mode
     assert waiting(model) == (1, 3, 0)
 
 
-def test_the_answer_has_what_was_predicted_then_and_the_score_counts_it(
-    bench: Bench, model: Model
-) -> None:
+def test_late_label_scores_the_earlier_prediction(bench: Bench, model: Model) -> None:
     before = model.describe()["heads"]["working_set"]["prequential"]
     told = predict(bench, model, ["a", "b"], rows(SAMPLES, 60, 61))
     bench.learn(model, part(SAMPLES, 100, 180))

@@ -24,7 +24,7 @@ from wolfstream.service.storage.term import Term
 from wolfstream.service.web.formats.problems import problem_of
 
 
-def test_a_model_whose_snapshots_cannot_be_listed_is_to_be_tried_again():
+def test_unlisted_snapshots_are_retried():
     """As 503, which says that nothing was learned; a 500 would leave that open."""
 
     def sequences(_: int) -> list[int]:

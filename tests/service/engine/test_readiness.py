@@ -338,9 +338,7 @@ def decodes_slowly() -> None:
 
 
 @pytest.mark.parametrize("again", [False, True])
-def test_a_body_that_is_being_decoded_does_not_hold_off_a_signal(
-    tmp_path: Path, again: bool
-) -> None:
+def test_decoding_delays_no_signal(tmp_path: Path, again: bool) -> None:
     server = ServerProcess(tmp_path / "data")
     server.prelude = decodes_slowly
     samples = {"x": [[0.5] * 10] * 6_000, "y": [0, 1] * 3_000}

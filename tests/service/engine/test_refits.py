@@ -110,7 +110,7 @@ def test_a_job_is_queued_then_runs_then_is_done(solver: Solver) -> None:
     run(scenario)
 
 
-def test_a_refit_that_is_queued_or_runs_answers_further_requests_for_one(solver: Solver) -> None:
+def test_unfinished_refit_answers_further_requests(solver: Solver) -> None:
     async def scenario(world: World) -> None:
         model, other = a_model("m"), a_model("other")
         running, queued = world.refits.start(model), world.refits.start(other)

@@ -233,7 +233,7 @@ def test_a_snapshot_of_what_was_left_does_not_bring_it_back(tmp_path: Path) -> N
     bench.kill()
 
 
-def test_a_snapshot_at_the_sequence_of_a_rollback_replaces_the_one_before(tmp_path: Path) -> None:
+def test_snapshot_at_a_rollback_replaces_the_former(tmp_path: Path) -> None:
     bench, model = learned(tmp_path)
     before = state_in(model, ROWS)
     bench.learn(model, three_classes(30, 1))
@@ -537,9 +537,7 @@ def test_a_fit_of_a_window_from_before_is_refused(tmp_path: Path) -> None:
     bench.kill()
 
 
-def test_a_refit_that_runs_is_ended_and_the_next_one_is_not(
-    client: httpx.Client, name: str
-) -> None:
+def test_rollback_ends_the_running_refit_only(client: httpx.Client, name: str) -> None:
     create(client, name, ENDLESS | {"semiparametric": ENDLESS["semiparametric"] | {"window": 2000}})
     X = np.random.default_rng(0).standard_normal((20, 2))
     client.post(f"/v1/models/{name}/samples", json={"x": X.tolist(), "y": X.sum(1).tolist()})

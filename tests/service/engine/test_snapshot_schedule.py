@@ -32,7 +32,7 @@ def fill(server: Server) -> None:
     server.writer.snapshots.finish(wait=True)
 
 
-def test_a_full_log_is_replaced_by_a_snapshot_that_was_read_back(server: Server) -> None:
+def test_full_log_is_replaced_by_verified_snapshot(server: Server) -> None:
     fill(server)
     assert list(server.memory.saved[server.a.id]) == [10]
     assert [entry.kind for entry in server.memory.entries[server.a.id]] == ["checkpoint"]
@@ -41,7 +41,7 @@ def test_a_full_log_is_replaced_by_a_snapshot_that_was_read_back(server: Server)
     assert taken["sequence"] == 20
 
 
-def test_a_full_log_is_kept_where_its_snapshot_cannot_be_read_back(
+def test_full_log_stays_without_verified_snapshot(
     server: Server, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     def damaged(_model: int, _sequence: int) -> State:
@@ -136,7 +136,7 @@ def test_a_log_is_kept_for_a_challenger_that_is_not_loaded(
     assert first_block(server) == 40
 
 
-def test_a_full_log_is_replaced_once_its_challenger_has_a_snapshot_too(server: Server) -> None:
+def test_full_log_waits_for_challengers_snapshot(server: Server) -> None:
     below, _ = server.writer.challengers.make("below", server.a, SPEC, "empty")
     fill(server)
     assert sequences(server.memory, server.a) == [10, 10]

@@ -260,7 +260,7 @@ class TestOrder:
         assert [work.had for work in works] == [5.0, 5.0, 7.0]
         bench.kill()
 
-    def test_long_turns_come_one_at_a_time_and_short_ones_beside_them(self, tmp_path: Path) -> None:
+    def test_short_turns_run_beside_a_long_one(self, tmp_path: Path) -> None:
         bench = Bench(tmp_path)
         one, two, short = (bench.create(SPEC, name) for name in ("one", "two", "short"))
         turns = bench.writer._learning._turns

@@ -107,7 +107,7 @@ def test_rows_within_an_object_are_the_same(tmp_path: Path, text: str) -> None:
     assert everything(read) == everything(opened(tmp_path / "b.ndjson", FLAT, roles))
 
 
-def test_a_first_line_with_rows_within_is_a_row_where_others_follow(tmp_path: Path) -> None:
+def test_nested_first_line_is_a_row(tmp_path: Path) -> None:
     line = '{"columns": {"0": 1, "1": 2}, "data": {"0": 3, "1": 4}}'
     read = opened(tmp_path / "a.ndjson", f"{line}\n\n{line}\n", Roles(label="data.1"))
     assert (read.samples, read.names) == (2, ("columns.0", "columns.1", "data.0"))

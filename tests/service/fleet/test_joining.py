@@ -90,7 +90,7 @@ def test_a_directory_with_models_of_its_own_is_refused(servers: NatsServers, tmp
     assert high_water_path(data).read_bytes() == b""
 
 
-def test_a_server_of_its_own_leaves_a_directory_of_a_fleet_alone(
+def test_single_server_refuses_a_fleets_directory(
     servers: NatsServers, join: Callable[[NatsServers, Path], Fleet], tmp_path: Path
 ):
     data = tmp_path / "data"

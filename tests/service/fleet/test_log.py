@@ -471,9 +471,7 @@ class TestDoubt:
         assert leader.terms[model].log.unanswered(1) == [key]
 
     @pytest.mark.usefixtures("impatient")
-    def test_that_ends_well_does_not_make_a_leader_of_who_was_replaced(
-        self, replicas: Pair, model: int
-    ):
+    def test_success_makes_no_leader_of_a_replaced_one(self, replicas: Pair, model: int):
         old, new = replicas
         old.append(model, 1)
         old.fate = ["unheard"]

@@ -274,7 +274,10 @@ class TestPermissions:
             'subscribe: { deny: "_INBOX.>" }',
         ],
     )
-    def test_that_are_missing_are_named(self, tmp_path: Path, permissions: str):
+    def test_that_are_missing_are_named(
+        self, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, permissions: str
+    ):
+        monkeypatch.setattr(NatsConnection.ask, "__defaults__", (None, 1.0))
         user = f"{{ user: a, password: b, permissions {{ {permissions} }} }}"
         with serving(tmp_path, f"authorization {{ users: [{user}] }}") as servers:
             told = refused(users(servers, "a:b"))
@@ -354,7 +357,7 @@ def test_configuration_file_lets_a_fleet_do_what_it_needs(
         info = nats.run(nats.call("STREAM.INFO.WOLFSTREAM_STATES", {}), 10)
         assert info["config"]["num_replicas"] == 3
         with pytest.raises(Exception, match="permissions violation"):
-            nats.run(nats.call("STREAM.DELETE.WOLFSTREAM_STATES", {}), 10)
+            nats.run(nats.ask("$JS.API.STREAM.DELETE.WOLFSTREAM_STATES", b"{}", seconds=1.0), 10)
 
 
 def use(fleet: Any) -> None:

@@ -172,7 +172,7 @@ def test_import_without_last_rollback_refused(servers: NatsServers, tmp_path: Pa
     assert "model 'lost' is not moved" in told.output
 
 
-def test_a_fleet_is_copied_into_a_directory_on_which_a_server_runs(
+def test_exported_fleet_is_served_from_its_directory(
     replica: Replica, servers: NatsServers, tmp_path: Path
 ):
     url = f"{replica.url}/v1/models/copied"

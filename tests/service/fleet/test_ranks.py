@@ -97,7 +97,7 @@ class TestStandby:
     def test_is_the_first_in_rank(self):
         assert self.of(None, None) == [True, False]
 
-    def test_is_who_stood_by_before_until_the_first_has_read_as_much(self):
+    def test_is_the_former_standby_until_first_catches_up(self):
         assert self.of(None, 10_000) == [True, True]
         assert self.of(2_000, 10_000) == [True, True]
         assert self.of(9_950, 10_000) == [True, False]

@@ -124,7 +124,7 @@ def test_a_snapshot_far_ahead_is_loaded_instead_of_learning(
     assert (follower.learner.sequence, learned) == (20, [5, 10, 20])
 
 
-def test_snapshots_of_a_leader_that_it_cannot_use_do_not_set_it_back(
+def test_unusable_leader_snapshots_change_nothing(
     pair: tuple[Storage, Storage], monkeypatch: pytest.MonkeyPatch
 ):
     """It learns the log, each sample once, whatever the leader saves."""
@@ -208,7 +208,7 @@ def test_their_epochs_are_those_in_which_the_samples_were_written(
     assert follower.learner.epoch == "life.3"
 
 
-def test_the_epoch_is_that_of_the_snapshot_where_its_term_was_purged(
+def test_epoch_after_purged_term_is_the_snapshots(
     pair: tuple[Storage, Storage],
 ):
     leader, standby = pair

@@ -111,7 +111,7 @@ def test_a_restored_model_goes_on_bit_for_bit(given: dict[str, Any]):
         np.testing.assert_array_equal(array, other, name)
 
 
-def test_a_model_of_sparse_rows_learns_and_goes_on_after_a_restart():
+def test_sparse_model_continues_after_restart():
     samples = few_words(200)
     learner, again = learner_of(), learner_of()
     first = Samples(samples.X, samples.y)

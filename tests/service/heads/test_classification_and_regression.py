@@ -559,7 +559,7 @@ class TestSparseRows:
         decision = view.predict(sparse(wider)).decision
         assert decision == pytest.approx(view.predict(sparse(wider[:, :3])).decision, rel=1e-12)
 
-    def test_features_that_the_set_has_not_met_are_part_of_the_distance(self):
+    def test_unknown_features_count_in_distances(self):
         head = head_of("working_set")
         head.absorb(sparse(rows(100)), ["a", "b"] * 50)
         wider = np.hstack([rows(20, seed=1), np.full((20, 1), 100.0)])

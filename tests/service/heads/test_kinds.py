@@ -40,7 +40,7 @@ def test_who_learns_what(
     ("spec", "call", "missing"),
     [(NUMBERS, "samples", "working_set"), (FITTED_ALONE, "asset", "asset")],
 )
-def test_a_call_that_no_head_learns_names_the_one_that_is_missing(
+def test_call_without_head_names_the_missing_one(
     spec: dict[str, Any], call: LearningCall, missing: HeadName
 ) -> None:
     assert head_of_call(read_papers_spec(spec), call) == missing

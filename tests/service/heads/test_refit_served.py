@@ -375,9 +375,7 @@ class TestWhileItRuns:
         assert (again["job"], again["status"]) == (job["job"], "running")
         assert len(client.get(f"/v1/models/{endless}/jobs").json()["jobs"]) == 1
 
-    def test_that_of_another_model_waits_and_does_not_hold_its_learning_up(
-        self, client: httpx.Client, endless: str
-    ) -> None:
+    def test_waiting_refit_delays_no_learning(self, client: httpx.Client, endless: str) -> None:
         other = f"{endless}-other"
         client.put(f"/v1/models/{other}", json=SPEC).raise_for_status()
         post(client, other, *wave(200))

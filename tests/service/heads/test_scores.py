@@ -131,7 +131,7 @@ def test_kappa_says_nothing_where_all_is_of_one_class():
     assert agreement_of([3], [3]) is None
 
 
-def test_a_class_that_left_the_last_thousand_is_not_in_their_kappa():
+def test_recent_kappa_omits_departed_classes():
     labels, predicted = np.zeros((2, 2 * RECENT), int)
     labels[:RECENT] = 1
     scores = in_parts(Hits(), (labels, predicted), 7).to_dict()

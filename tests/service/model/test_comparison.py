@@ -92,7 +92,7 @@ def test_it_tells_a_better_one() -> None:
     assert found[-1].interval.low > 0.0
 
 
-def test_another_champion_begins_anew_and_what_is_not_known_is_left_out() -> None:
+def test_new_champion_restarts_the_comparison() -> None:
     losses = np.array([1.0, np.nan, 0.0])
     one = Comparison().after("e", losses, np.zeros(3)).after(None, losses, np.zeros(3))
     assert (one.samples, one.champion) == (2, 1.0)

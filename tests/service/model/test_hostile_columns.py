@@ -118,7 +118,7 @@ def calls_of(action: Callable[[], object]) -> int:
     return calls
 
 
-def test_columns_that_change_at_different_rows_cost_what_they_do_at_one():
+def test_scattered_changes_cost_no_more():
     together, _ = learned_in_a_block(lambda _: 0)
     apart, stream = learned_in_a_block(lambda k: k)
     assert apart < 1.1 * together

@@ -158,7 +158,7 @@ class TestCheck:
             draft.add("asset", wrong)
         assert taken(draft) == before
 
-    def test_an_accepted_request_is_in_the_draft_and_not_in_the_model(self):
+    def test_accepted_request_changes_the_draft_only(self):
         learner = model_of()
         learn(learner, [("asset", of(["a"]))])
         draft = Draft(learner, LIMITS)

@@ -39,7 +39,7 @@ def test_rows_that_had_their_labels_come_before_those_that_wait():
     ]
 
 
-def test_rows_expire_where_there_are_too_many_or_they_are_too_old():
+def test_rows_expire_by_count_or_age():
     pending = PendingRows(PendingSpec(max_rows=1, max_age_seconds=86_400))
     predicted(pending, 0, "attic")
     predicted(pending, 1000, "hall")

@@ -438,7 +438,7 @@ class TestSkewedNumbers:
         assert errors[100:].mean() < 0.3 * np.std(prices(later))
 
     @pytest.mark.parametrize("stop", [5, 100, SETTLING, SETTLING + 20])
-    def test_a_model_file_at_any_time_goes_on_with_the_same_bits(self, stop: int):
+    def test_model_file_continues_with_same_bits(self, stop: int):
         rows = cars(SETTLING + 80)
         first = self.learned(rows[:stop])
         state = State(*first.state())

@@ -145,7 +145,7 @@ def test_changes_from_before_a_rollback_are_reported_once(tmp_path: Path, side_f
     assert reported(*range(1, 26), 82, 84) == [84]
 
 
-def test_an_alert_does_not_wait_for_a_clock_that_was_put_back(
+def test_alert_survives_a_clock_put_back(
     tmp_path: Path, side_file: SideFiles, monkeypatch: pytest.MonkeyPatch
 ):
     alerts, alert = Alerts(side_file(tmp_path), posted=True), Alert(1, "adaptive", 7, {}, 0)

@@ -370,9 +370,9 @@ def test_a_secret_is_needed(secret: str):
         Webhook("https://example.com", secret, private=False)
 
 
-def test_without_a_file_the_newest_alert_is_told(tmp_path: Path, noted: Noted):
-    older = ALERT._replace(sequence=1)
-    assert noted(tmp_path / "missing").record([older, ALERT]) == [ALERT]
+def test_missing_file_reports_each_models_newest_alert(tmp_path: Path, noted: Noted):
+    older, other = ALERT._replace(sequence=1), ALERT._replace(model_id=4, sequence=2)
+    assert noted(tmp_path / "missing").record([older, ALERT, other]) == [ALERT, other]
 
 
 def test_alerts_are_noted_once_and_those_that_wait_are_bounded(

@@ -105,7 +105,7 @@ def test_kill_9_gives_bit_identical_predictions(server: ServerProcess, make: Any
     assert learn(server, "m", 100, seed=1, make=make, spec=DEFAULT) == 1600
 
 
-def test_a_bound_on_names_holds_after_a_restart_and_is_no_part_of_the_past(tmp_path: Path) -> None:
+def test_bound_on_names_holds_after_restart(tmp_path: Path) -> None:
     server = ServerProcess(tmp_path / "data", features=3).start()
     try:
         httpx.put(f"{server.url}/v1/models/m", json=SPEC)
@@ -295,9 +295,7 @@ def test_the_log_behind_the_newest_two_snapshots_is_dropped(server: ServerProces
 
 
 @pytest.mark.parametrize("n", [2, 3])
-def test_a_damaged_snapshot_that_the_log_does_not_reach_breaks_its_model(
-    server: ServerProcess, n: int
-) -> None:
+def test_damaged_snapshot_before_the_log_breaks_model(server: ServerProcess, n: int) -> None:
     """Older ones are whole, but there is a gap behind them."""
     server.start()
     learn(server, "m", 900)
@@ -317,7 +315,7 @@ def test_a_damaged_snapshot_that_the_log_does_not_reach_breaks_its_model(
     assert snapshots(server) == kept
 
 
-def test_a_model_without_a_whole_snapshot_is_broken_and_others_are_ready(
+def test_model_without_whole_snapshot_is_broken(
     server: ServerProcess,
 ) -> None:
     """The log behind the snapshots is gone: going on would silently lose samples."""

@@ -150,7 +150,7 @@ def test_the_whole_log_replaces_the_only_one(bench: Bench, changed: Change):
     assert model_in(bench.restarted()).published.sequence == 35
 
 
-def test_without_a_way_back_the_model_is_broken_and_its_files_stay(bench: Bench, changed: Change):
+def test_model_without_usable_state_is_broken(bench: Bench, changed: Change):
     snapshots_at(bench, 20, 30, 40)  # the log before the one before is dropped
     rewritten(bench, changed, [20, 30, 40])
     before = files(bench)

@@ -123,7 +123,7 @@ def test_the_state_of_a_followed_model_is_taken_without_its_losses():
     assert made(state).losses is None
 
 
-def test_models_that_differ_in_a_bit_are_not_in_the_same_state():
+def test_models_of_other_bits_differ_in_state():
     spec, state = MODELS["default"]
     arrays = dict(state.arrays)
     arrays["prepare_mean"] = np.nextafter(arrays["prepare_mean"], 9.0)
@@ -210,7 +210,7 @@ def learns_and_is_taken_again(state: State, samples: Samples, head: HeadName) ->
         ("a set of numbers", curve(150), "working_set"),
     ],
 )
-def test_a_model_of_a_file_with_huge_counts_can_be_uploaded_again(
+def test_model_of_huge_counts_can_be_reuploaded(
     name: str, samples: Samples, head: HeadName
 ) -> None:
     _, state = MODELS[name]
@@ -264,7 +264,7 @@ def test_arrays_of_a_bank_that_do_not_belong_together_are_refused(name: str):
 EARLIER = ("bayes_earlier_sums", "bayes_earlier_beta", "bayes_earlier_curvature")
 
 
-def test_former_states_of_naive_bayes_that_do_not_belong_to_it_are_refused():
+def test_foreign_naive_bayes_states_are_refused():
     spec, state = MODELS["default"]
     now = state.arrays["adaptive.bayes_sums"]
     kept, ones = np.stack([now, now]), np.ones((2, 1))
@@ -346,7 +346,7 @@ def test_a_bank_that_has_begun_without_samples_is_refused(name: str):
 
 
 @each_model
-def test_a_bank_with_more_rows_of_a_chunk_than_samples_is_refused(name: str):
+def test_bank_with_surplus_chunk_rows_is_refused(name: str):
     """It would break at a sample that is durable by then."""
     spec, state = MODELS[name]
     counts = state.arrays["adaptive.counts"]

@@ -154,7 +154,7 @@ def test_a_log_that_is_not_one_is_said(tmp_path: Path) -> None:
     assert "Traceback" not in done.log
 
 
-def test_a_client_that_does_not_read_cannot_keep_the_server_from_stopping(tmp_path: Path) -> None:
+def test_client_that_reads_nothing_delays_no_stop(tmp_path: Path) -> None:
     """Its answers, many times what a socket buffers, are never read; the stop does not wait."""
     server = ServerProcess(tmp_path / "data").start()
     try:
@@ -223,7 +223,7 @@ def _slow_parts() -> None:
     turns.absorb_part = slow
 
 
-def test_a_stop_leaves_what_takes_long_to_learn_to_the_next_start(tmp_path: Path) -> None:
+def test_stop_leaves_slow_learning_to_next_start(tmp_path: Path) -> None:
     """And says so to its client: the samples are durable."""
     n = 40 * 1024
     body = {"x": [[float(i % 7)] for i in range(n)], "y": [i % 2 for i in range(n)]}

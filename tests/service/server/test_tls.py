@@ -107,7 +107,7 @@ def test_nothing_is_said_in_the_clear(server: TlsServer) -> None:
         httpx.get(server.url.replace("https", "http", 1) + "/readyz")
 
 
-def test_a_client_that_does_not_know_the_certificate_does_not_trust_it(server: TlsServer) -> None:
+def test_unknown_certificate_is_not_trusted(server: TlsServer) -> None:
     with pytest.raises(httpx.ConnectError, match="CERTIFICATE_VERIFY_FAILED"):
         httpx.get(server.url + "/readyz")
 

@@ -226,7 +226,7 @@ class TestWhatFollows:
         assert read["epsilon"] == epsilon
 
     @pytest.mark.parametrize("working_set", [{}, {"C": 2.0}, {"epsilon": 0.0}])
-    def test_a_working_set_of_numbers_has_a_tube_and_does_not_fade(self, working_set: Any):
+    def test_set_of_numbers_has_tube_without_fading(self, working_set: Any):
         read = plain(task="regression", working_set=working_set)
         assert read["working_set"] == NEVER | {"epsilon": 0.1} | working_set
         assert plain(task="regression", working_set={}, adaptive=None)["serve"] == "working_set"
@@ -283,7 +283,7 @@ class TestWhatFollows:
         assert pointers({"prepare": None}) == {"/prepare"}
         assert plain(prepare=None, adaptive=None)["prepare"] is None
 
-    def test_samples_fade_unless_the_working_set_is_as_the_papers_have_it(self):
+    def test_samples_fade_unless_spec_is_the_papers(self):
         assert plain()["working_set"]["horizon"] == "auto"
         assert plain(prepare=None, adaptive=None)["working_set"]["horizon"] is None
         assert plain(working_set={"horizon": 500})["working_set"]["horizon"] == 500

@@ -138,7 +138,7 @@ class TestWriteAheadFile:
     def test_there_may_be_none(self, closed: Path):
         assert not check_write_ahead(closed.with_name("log.sqlite-wal"))
 
-    def test_one_of_an_earlier_generation_behind_the_present_one_is_no_damage(self, tmp_path: Path):
+    def test_frame_of_earlier_generation_is_no_damage(self, tmp_path: Path):
         path = tmp_path / "log.sqlite"
         storage = open_storage(path.parent)
         model = create(storage, "a", SPEC)

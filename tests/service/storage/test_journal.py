@@ -199,9 +199,7 @@ class TestFits:
     def records(storage: Storage, model: int, after: int = 0) -> list[list[bytes]]:
         return [[item.record for item in block] for block in log_of(storage, model).blocks(after)]
 
-    def test_stand_behind_the_entries_of_their_sequence_in_blocks_of_their_own(
-        self, storage: Storage, model: int
-    ):
+    def test_follow_entries_of_their_sequence(self, storage: Storage, model: int):
         append(storage, [self.fit(model, 0, b"f0")])
         append(
             storage, [entry(model, 1, block=2, record=b"1"), entry(model, 2, block=2, record=b"2")]

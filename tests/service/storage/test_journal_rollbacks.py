@@ -24,9 +24,7 @@ class TestRollbacks:
     def test_there_is_none_at_first(self, storage: Storage, model: int):
         assert rolled_back_at(log_of(storage, model)) is None
 
-    def test_an_exchange_is_written_for_all_of_its_models_or_for_none(
-        self, storage: Storage, model: int
-    ):
+    def test_exchange_is_atomic(self, storage: Storage, model: int):
         other = create(storage, "other", {})
         pair = {model: Rollback(self.told(3), "d", "e"), other: Rollback(self.told(3), "f", "g")}
         terms = {term_of(storage, one): rollback for one, rollback in pair.items()}

@@ -181,7 +181,7 @@ class TestKeeping:
         assert snapshots.sequences(1) == []
         assert snapshots.sequences(2) == [7]
 
-    def test_a_deletion_that_is_cut_short_is_finished_at_the_next_start(
+    def test_interrupted_deletion_ends_at_next_start(
         self, snapshots: SnapshotFiles, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
     ):
         for model in (1, 2):

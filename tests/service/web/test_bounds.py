@@ -62,7 +62,7 @@ def test_a_hostile_body_is_refused_before_it_is_built(name: str):
     assert peak < 60 * MEGABYTE
 
 
-def test_an_object_may_have_as_many_names_as_two_rows_have_numbers() -> None:
+def test_object_names_are_bounded_by_two_rows() -> None:
     few = Bounds(values=10_000, rows=100, columns=50)
     names = {f"name{i}": 1 for i in range(101)}
     assert MSGPACK.decode(msgpack.packb({"x": dict(list(names.items())[:100])}), few)["x"]

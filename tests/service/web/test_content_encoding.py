@@ -77,7 +77,7 @@ def test_the_cap_is_exact_over_all_frames() -> None:
             decompress_zstd(packed, 999)
 
 
-def test_a_frame_that_lies_about_its_size_is_unreadable_or_too_large() -> None:
+def test_frame_of_false_size_is_refused() -> None:
     """The size in a frame's head is whatever the sender wrote there."""
     packed = bytearray(zstandard.ZstdCompressor(write_content_size=True).compress(bytes(60_000)))
     told = zstandard.get_frame_parameters(bytes(packed)).content_size

@@ -37,9 +37,7 @@ def log_odds(client: httpx.Client, url: str, row: Any, head: str, wanted: Any, o
 
 
 @pytest.mark.parametrize("head", ["adaptive", "working_set", "asset"])
-def test_the_gradient_is_that_of_the_log_odds_in_the_users_units(
-    client: httpx.Client, model: str, head: str
-):
+def test_gradient_is_in_the_users_units(client: httpx.Client, model: str, head: str):
     (found,) = asked(client, model, ROW, head=head, explain=100)["explanation"]
     pair = found["for"], found["against"]
     at = log_odds(client, model, ROW, head, *pair)

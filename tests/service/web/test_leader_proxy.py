@@ -67,7 +67,7 @@ class Worker:
         self.sent.append(message)
 
 
-def test_what_came_as_the_model_left_is_sent_on_as_a_whole():
+def test_request_during_handover_is_forwarded_whole():
     worker = asyncio.run(Worker(421, fleet=("nats://a",)).run())
     assert worker.leader.bodies == [b"some samples"]
     assert worker.sent[0]["status"] == 200

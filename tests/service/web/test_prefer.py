@@ -149,7 +149,7 @@ def test_what_is_not_delivered_as_durable_is_answered() -> None:
     assert told == ({"learned": 1}, 200, {"Idempotency-Replayed": "true"})
 
 
-def test_an_error_is_raised_and_one_that_nobody_waits_for_is_not() -> None:
+def test_only_awaited_errors_are_raised() -> None:
     for preference in (None, Preference(True, None), Preference(False, 1)):
         with pytest.raises(ModelBroken):
             wait(preference, 0, 60, ModelBroken("broken"))

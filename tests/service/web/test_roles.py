@@ -168,7 +168,7 @@ def test_refused_follow_is_a_warning(
     assert "the catalogue could not be read" in caplog.text
 
 
-def test_challengers_are_led_with_their_champion_and_nobody_stands_by_for_them(
+def test_challengers_are_led_with_their_champion(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     async def live() -> None:

@@ -22,7 +22,6 @@ from wolfstream.service.errors import (
     Unreadable,
     UnsupportedFormat,
 )
-from wolfstream.service.model.shared_part import SharedPart
 from wolfstream.service.web.formats.wire import (
     JSON,
     MEDIA_TYPES,
@@ -94,29 +93,6 @@ class TestRoundTrip:
     @given(st.binary(max_size=50))
     def test_messagepack_carries_bytes(self, data: bytes):
         assert MSGPACK.decode(MSGPACK.encode({"data": data}), BOUNDS) == {"data": data}
-
-
-class TestSharedParts:
-    @both
-    @given(own=st.dictionaries(TEXT, PLAIN, max_size=3), part=st.dictionaries(TEXT, PLAIN))
-    def test_any_answer_encodes_as_plain_data(self, spoken: Format, own: Any, part: Any):
-        shared = SharedPart(part)
-        for answer in ({**own, "head": shared}, {**own, "head": shared, "warnings": []}):
-            plain = {**answer, "head": dict(part)}
-            assert typed(spoken.decode(spoken.encode(answer), BOUNDS)) == typed(plain)
-
-    def test_json_is_encoded_once(self):
-        shared = SharedPart({"name": "adaptive"})
-        first = JSON.encode({"sequence": 1, "head": shared})
-        assert shared.json == b'{"name":"adaptive"}'
-        shared["name"] = "later"
-        assert JSON.encode({"sequence": 1, "head": shared}) == first
-
-    def test_infinite_number_is_refused_each_time(self):
-        shared = SharedPart({"accuracy": math.inf})
-        for _ in range(2):
-            with pytest.raises(ValueError):
-                JSON.encode({"head": shared})
 
 
 class TestJson:

@@ -49,7 +49,7 @@ def test_gradients_of_log_odds(classes):
     assert (found.votes[1] == 0.0).all()
 
 
-def test_a_class_that_a_voter_does_not_know_stands_for_its_least():
+def test_unknown_class_has_the_voters_least_score():
     codes = np.arange(200) % 3
     bank = AdaptiveClassifier(3, pinned(CLASSIFICATION, NO_NEIGHBOURS), external_experts=("one",))
     bank.absorb(X, codes, votes_of((1, 3)))

@@ -46,7 +46,7 @@ def learned(share: float, n: int = 6000, classes: int = 2, *, noisy: bool = True
 
 
 @pytest.mark.parametrize(("share", "classes"), [(0.1, 2), (0.3, 2), (0.2, 5)])
-def test_is_found_and_explains_a_part_of_what_a_temperature_does_not(share, classes):
+def test_label_noise_improves_on_temperature(share, classes):
     found, without = (learned(share, classes=classes, noisy=noisy) for noisy in (True, False))
     # Wrong labels near the border may be taken for right ones, but not the other way around.
     assert 0.25 * share < np.mean(found.noise) < share

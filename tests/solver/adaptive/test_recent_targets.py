@@ -54,4 +54,3 @@ def test_nearest_is_one_of_the_targets():
     ordered = np.unique(targets("walk", 50))
     for value in np.linspace(ordered[0] - 1.0, ordered[-1] + 1.0, 97):
         assert _nearest(ordered, value) == ordered[np.argmin(np.abs(ordered - value))]
-

@@ -36,7 +36,7 @@ def test_samples_of_weight_one_are_learned_as_without_weights(temporal, wide):
         assert_same_state(one, other)
 
 
-def test_a_row_of_weight_w_counts_as_w_rows_in_ridge_regression():
+def test_ridge_weight_counts_as_repeated_rows():
     random = np.random.default_rng(0)
     Phi, Y = random.normal(size=(CHUNK, 5)), random.normal(size=(CHUNK, 2))
     weight = np.repeat([1.0, 3.0, 0.5, 2.0], CHUNK // 4)

@@ -63,7 +63,7 @@ def test_diagonal_learners_are_adagrad_one_row_at_a_time(length):
         np.testing.assert_allclose(found, plain_adagrad(rows, Y, step), atol=1e-9)
 
 
-def test_a_view_of_diagonal_learners_scores_rows_as_if_they_came_next():
+def test_diagonal_view_scores_as_the_learner():
     X, y = words(2, 300)
     learner = DiagonalLearners((0.3,), regression=False)
     learner.meet(1)

@@ -88,7 +88,7 @@ def test_gamma_scales_the_same_directions():
     np.testing.assert_array_equal(narrow.phase, wide.phase)
 
 
-def test_the_map_is_that_of_the_rows_themselves_whatever_the_first_one(rows):
+def test_map_ignores_the_first_row(rows):
     of_first, of_zero = (
         fourier_map(GAMMA, origin, 100, seed=6) for origin in (rows[0], 0 * rows[0])
     )
@@ -141,7 +141,7 @@ class TestSparse:
             atol=1e-12,
         )
 
-    def test_the_map_grows_to_the_largest_feature_and_keeps_what_it_has(self, texts):
+    def test_map_grows_and_keeps_frequencies(self, texts):
         features, whole = fourier_map(GAMMA, np.empty(0), 8, seed=2), sparse(texts, 10**9)
         expected = fourier_map(GAMMA, np.zeros(2000), 8, seed=2).frequency
         narrow = texts.copy()

@@ -30,7 +30,7 @@ def test_samples_of_weight_one_are_learned_as_without_weights(task, algorithm):
     assert_same_state(one, other)
 
 
-def test_a_step_is_as_many_times_as_long_as_the_sample_weighs():
+def test_step_length_grows_with_weight():
     """The first step of asset* from zero is eta w y V with eta = 1 / lambda, then projected."""
     X = np.array([[1.0, 2.0]])
     for w in (0.25, 1.0, 3.0):

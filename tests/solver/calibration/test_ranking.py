@@ -72,7 +72,7 @@ def test_auc_error_within_half_bin(spread):
 
 
 @pytest.mark.parametrize("spread", [0.01, 0.3, 3.0])
-def test_the_error_of_average_precision_is_that_of_the_order_within_bins(spread):
+def test_average_precision_errs_within_bins_only(spread):
     random = np.random.default_rng(1)
     codes = (random.random(3000) < 0.05).astype(np.int64)
     odds = np.exp(spread * (codes + random.standard_normal(3000)) - 3.0)

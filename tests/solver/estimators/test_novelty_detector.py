@@ -40,7 +40,7 @@ def test_a_class_that_was_left_out_is_new():
     assert online > offline - 0.02
 
 
-def test_the_contamination_is_that_of_the_last_samples_before_they_were_learned():
+def test_contamination_is_of_recent_unlearned_samples():
     X, _ = samples(3000)
     model = NoveltyDetector(contamination=0.2).partial_fit(X)
     recent = model.novelty_[-1000:]

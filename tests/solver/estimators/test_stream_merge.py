@@ -13,7 +13,7 @@ def samples():
     return X, np.array(["low", "middle", "high"])[codes]
 
 
-def test_labels_that_each_met_in_an_order_of_its_own_stay_theirs():
+def test_merge_maps_labels_of_other_orders():
     X, y = samples()
     low, high = np.flatnonzero(y != "high"), np.flatnonzero(y != "low")
     first = StreamClassifier().partial_fit(X[low], y[low])

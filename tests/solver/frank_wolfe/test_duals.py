@@ -62,7 +62,7 @@ class TestBuilders:
 
 class TestClassification:
     @pytest.mark.parametrize("kernel", KERNELS.values(), ids=KERNELS)
-    def test_two_classes_of_many_are_solved_as_if_there_were_no_others(self, kernel):
+    def test_pair_of_classes_is_solved_alone(self, kernel):
         """One-versus-one: the pair's samples lie in two runs of columns that all pairs share."""
         X, y = labelled(5, 30)
         alone = classification(kernel, X, y, 1.0, 2.0)

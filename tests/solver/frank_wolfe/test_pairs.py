@@ -95,7 +95,7 @@ class TestCoupling:
         scores = coupled_scores(np.stack(odds, axis=1) / SLOPE, 5)
         np.testing.assert_allclose(scores, np.log(p), rtol=1e-9)
 
-    def test_a_pair_that_is_clearly_lost_outweighs_two_that_are_barely_won(self):
+    def test_clear_loss_outweighs_narrow_wins(self):
         # In the order of `pairs_of`: class 0 wins its pairs with 1 and 2, and loses that with 3.
         margin = np.array([[-0.1, -0.1, 0.1, 3.0, -0.5, -0.5]])
         assert one_versus_one_scores(margin, 4)[0, 0] > one_versus_one_scores(margin, 4)[0, 1]

@@ -159,7 +159,7 @@ class TestLeastRecentlyUsed:
         assert held(source) == {2, 4, 8, 9}
         assert_right(source)
 
-    def test_what_is_asked_for_stays_even_where_all_rows_are_equally_old(self):
+    def test_requested_rows_stay_among_equally_old(self):
         source = rows_of(KERNELS["rbf"], 3)
         for column in (10, 11, 12):
             source.fetch(np.array([column]))

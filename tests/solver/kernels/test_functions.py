@@ -321,7 +321,7 @@ class TestSparse:
             kernel_block(Kernel("rbf", 0.3), picked, rows), K[[4, 2, 7]], rtol=1e-5, atol=1e-12
         )
 
-    def test_tiles_cover_wide_blocks_and_values_are_written_where_the_caller_says(self):
+    def test_tiles_cover_wide_blocks_in_place(self):
         random = np.random.default_rng(9)
         X, Z = (np.floor(2.0 * random.random((n, 6))) for n in (256, 1300))
         left, right = (prepare_rows(LINEAR, sparse(Y), X[0], FLOAT64) for Y in (X, Z))

@@ -188,7 +188,7 @@ def test_text_in_settled_numbers_missing():
     assert (~np.isnan(words)).sum(axis=1).tolist() == [0, 2, 0]
 
 
-def test_a_number_in_a_settled_category_is_the_category_of_its_text():
+def test_number_in_category_reads_as_text():
     schema = settled({"code": "7a"}, {"code": "8b"}, {"code": "9c"})
     codes = encode(schema, cells_of_rows([{"code": "7a"}, {"code": 7}, {"code": 7.0}]))
     assert codes[0, 0] == 0.0
@@ -375,7 +375,7 @@ def test_text_code_computed_once(monkeypatch):
 
 
 @pytest.mark.parametrize("seed", range(5))
-def test_the_largest_columns_are_halved_in_their_order_until_all_have_room(seed):
+def test_largest_columns_are_halved_to_fit(seed):
     random = np.random.default_rng(seed)
     counts = random.integers(1, 60, random.integers(2, 200)).tolist()
     most = max(counts)
@@ -392,7 +392,7 @@ def test_the_largest_columns_are_halved_in_their_order_until_all_have_room(seed)
     assert [column.slots for column in schema.columns] == expected
 
 
-def test_a_row_that_brings_nothing_new_leaves_the_columns_as_they_are():
+def test_familiar_row_keeps_columns():
     """Not equal ones: rows may have very many columns, and each early row is looked at alone."""
     schema = after(*ROOMS, {"warmth": None, "room": 7}, ROOMS[0])  # kinds are judged at the fourth
     assert after(ROOMS[1], schema=schema).columns is schema.columns

@@ -132,7 +132,7 @@ def test_units_of_a_calm_column_are_met(factor, mean):
     assert abs(soon.mean()) < 0.5
 
 
-def test_a_spread_that_comes_and_goes_is_soon_no_change_of_units():
+def test_passing_spread_changes_no_units():
     random = np.random.default_rng(8)
     x = restless(random, 40_000)[:, None]
     moments, differences = no_moments(1), no_differences(1)

@@ -35,7 +35,7 @@ def test_takes_no_more_than_twice_its_rows_in_the_long_run():
     assert rows_nbytes(X) == sum(array.nbytes for array in X[:4])
 
 
-def test_rows_that_were_taken_keep_their_values_when_the_heap_is_rewritten():
+def test_taken_rows_survive_a_rewritten_heap():
     X, filled = put_rows(
         grown_rows(sparse(np.zeros((0, 4))), 4), 0, np.arange(4), sparse(np.eye(4))
     )

@@ -73,7 +73,7 @@ def test_with_frequent_and_rare_features_side_by_side(dtype, tolerance):
     np.testing.assert_allclose(products(X, X, dtype), words @ words.T, rtol=0, atol=100 * tolerance)
 
 
-def test_rows_that_are_left_out_count_as_zero_and_terms_are_added():
+def test_omitted_rows_count_as_zero():
     X, Z = np.arange(12.0).reshape(4, 3), np.arange(15.0).reshape(5, 3)
     omitted = np.array([False, True, False, False]), np.array([True, False, False, False, False])
     terms = np.array([1.0, 2.0, 3.0, 4.0]), 10.0 * np.arange(5.0)

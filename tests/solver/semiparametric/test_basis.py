@@ -113,7 +113,7 @@ def reciprocal(rows):
         ([Basis("trend", 2)], r"basis 0 \(trend, feature 2\): the rows have 2 features only"),
     ],
 )
-def test_values_that_are_none_are_refused_with_the_name_of_the_basis(bases, words):
+def test_wrong_values_name_the_basis(bases, words):
     with pytest.raises(ValueError, match=words):
         evaluate(bases, X)
 

@@ -267,7 +267,7 @@ def test_a_view_with_a_function_cannot_be_saved():
         view_to_arrays(view_of(solution, instance.X, [np.sin, *HAT_BASES[1:]]))
 
 
-def test_sparse_rows_give_the_model_of_dense_ones_and_can_be_saved():
+def test_sparse_model_equals_dense_and_saves():
     random = np.random.default_rng(0)
     X = random.normal(size=(60, 4)) * (random.random((60, 4)) < 0.4)
     rows = np.nonzero(X)

@@ -253,7 +253,7 @@ def test_a_solver_ends_within_its_tolerance(solver):
 
 
 @pytest.mark.parametrize("solver", [pdsg, mpd])
-def test_a_solver_asks_for_the_rows_that_it_misses_and_goes_on(solver):
+def test_solver_requests_missing_rows_and_continues(solver):
     sub, gram, _ = made(1)
     other, *_ = made(1)
     kernel, room = at_hand(gram.copy()), scratch_for(N)

@@ -90,7 +90,7 @@ def test_names_may_come_after_numbers_without_any():
     assert np.isfinite(one.view().predict(X).probability).all()
 
 
-def test_codes_of_a_table_stand_beside_its_texts_and_not_its_moments():
+def test_codes_follow_texts_not_times():
     n = 2 * SETTLING
     X, y = rows_of_codes(1, n)
     texts = np.tile(np.array([[-1, -1, -1, 0]], np.int32), (n, 1))

@@ -52,7 +52,7 @@ def test_rows_asked_for_together_are_placed_as_one_after_another(seed: int) -> N
     assert together.order.delay == singly.order.delay
 
 
-def test_labels_that_come_at_once_are_known_from_the_second_row_on():
+def test_immediate_labels_are_known_from_row_two():
     process = Process()
     for i in range(200):
         assert process.knows(i) is (i > 0)
@@ -84,7 +84,7 @@ def test_rows_of_a_batch_and_those_predicted_ahead_do_without():
     assert not process.knows(1, 2, 3)
 
 
-def test_labels_that_come_in_small_batches_are_known_at_once_after_each():
+def test_small_batches_make_labels_known():
     process = Process()
     known = []
     for start in range(0, 40, 4):

@@ -115,7 +115,7 @@ def test_moves_that_hold_are_followed_each_time():
     assert len(found) == n // every - 1
 
 
-def test_two_of_many_classes_that_change_places_are_left_to_the_set():
+def test_swap_among_many_classes_is_ignored():
     random = np.random.default_rng(3)
     y = random.integers(0, 10, 5120)
     said = y.copy()

@@ -22,7 +22,7 @@ def test_a_decision_of_two_classes_is_for_the_second_one():
     np.testing.assert_array_equal(vote.scores, [[-1.0, 1.0], [np.nan, np.nan]])
 
 
-def test_a_row_of_scores_may_lack_the_classes_that_were_met_later():
+def test_scores_may_lack_later_classes():
     vote = vote_of(["a", "b", "c"], [[1.0, 2.0]], [[3.0, 4.0, 5.0], [np.nan] * 3])
     expected = [[1.0, 2.0, np.nan], [3.0, 4.0, 5.0], [np.nan] * 3]
     np.testing.assert_array_equal(vote.scores, expected)

@@ -21,7 +21,7 @@ def codes_of(columns: list[np.ndarray]) -> Codes:
     return Codes(rows, np.stack(columns, axis=1).astype(np.float64).reshape(-1))
 
 
-def test_one_code_a_row_is_the_mean_target_drawn_to_that_of_all() -> None:
+def test_single_codes_are_shrunken_means() -> None:
     code = np.arange(600) % 3
     target = np.where(code == 2, 5.0, 1.0)
     values, _ = fit_code_values([codes_of([code])], target[:, None], WEIGHT)

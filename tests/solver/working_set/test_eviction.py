@@ -267,7 +267,7 @@ class TestEvictMembers:
         problem = evict_columns(problem, values, [0, 4])
         np.testing.assert_array_equal(members(problem).sign, np.delete(sign, [0, 4]))
 
-    def test_a_problem_that_loses_its_only_weight_waits_for_a_new_start(self):
+    def test_problem_without_its_weight_restarts(self):
         problem, values, _ = problem_with(np.array([0.0, 1.0, 0.0]))
         problem = evict_columns(problem, values, [1])
         held = members(problem)
@@ -276,7 +276,7 @@ class TestEvictMembers:
         assert held.column.tolist() == [0, 2]
 
     @given(st.lists(st.floats(0.01, 1.0), min_size=2, max_size=6))
-    def test_a_problem_that_loses_all_its_weights_waits_for_a_new_start(self, weights):
+    def test_problem_without_weights_restarts(self, weights):
         alpha = np.array([*weights, 0.0, 0.0])
         problem, values, _ = problem_with(alpha / alpha.sum())
         problem = evict_columns(problem, values, np.flatnonzero(alpha))
@@ -342,7 +342,7 @@ class TestFloor:
         of_class = labels == 2
         assert np.mean(predict(learner.view(), Z[of_class])[0] == 2) > 0.5
 
-    def test_the_last_of_each_class_in_the_order_of_eviction_are_kept(self):
+    def test_eviction_keeps_last_of_each_class(self):
         code = np.array([0, 0, 0, 1, 1, 1, 0, 0])
         entered = np.arange(8)
         weighted = np.array([True, True, False, True, False, True, True, True])

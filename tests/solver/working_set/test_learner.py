@@ -328,7 +328,7 @@ class TestAnswers:
         np.testing.assert_allclose(scores, np.stack([-0.5 * f, 0.5 * f], axis=1), atol=1e-9)
         np.testing.assert_allclose(whole.scores[:10, :2], of_two, atol=1e-9)
 
-    def test_of_a_late_classs_first_sample_are_of_the_classes_before_it(self):
+    def test_first_decision_of_late_class(self):
         X, _ = clusters(seed=33, n=121)
         learner = WorkingSet(RBF, dtype=FLOAT64)
         learner.absorb(X[:120], np.arange(120) % 3)
@@ -378,7 +378,7 @@ class TestMemory:
         assert empty < small < learner.nbytes
         assert learner.nbytes > learner.store.gram.nbytes
 
-    def test_a_long_call_holds_the_decisions_of_pairs_for_one_block_only(self):
+    def test_long_call_bounds_memory_of_decisions(self):
         classes, n = 20, 3000
         random = np.random.default_rng(40)
         X = random.standard_normal((n, 3))

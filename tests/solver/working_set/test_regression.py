@@ -219,7 +219,7 @@ def test_some_rows_of_kernel_values_lead_to_the_same_steps():
     np.testing.assert_allclose(some.certificate(), whole.certificate(), rtol=1e-6)
 
 
-def test_a_full_set_keeps_its_bound_and_the_values_of_its_members():
+def test_full_set_keeps_bound_and_values():
     X, y = curve(400)
     learner = tube(max_size=50)
     learner.absorb(X, y)
@@ -230,7 +230,7 @@ def test_a_full_set_keeps_its_bound_and_the_values_of_its_members():
     assert learner.store.entered[learner.store.occupied_slots()].max() == learner.store.added - 1
 
 
-def test_the_weight_of_a_sample_that_leaves_goes_to_its_nearest_neighbour():
+def test_evicted_weight_goes_to_nearest_neighbour():
     rows = np.array([[0.0], [3.0], [0.1], [6.0], [9.0], [12.0], [15.0], [18.0]])
     learner = tube(kernel=Kernel("rbf", 1.0), C=1e6, epsilon=0.0, steps=0, max_size=8)
     learner.absorb(rows, np.array([1.0, 20.0, -90.0, 300.0, -900.0, 3e3, -9e3, 3e4]))
@@ -298,7 +298,7 @@ def test_a_further_pass_stores_no_sample_twice():
 
 
 @pytest.mark.parametrize(("n", "settles"), [(50, True), (300, False)])
-def test_a_further_pass_finds_what_was_learned_before_the_scale_was_settled(n, settles):
+def test_second_pass_finds_early_samples(n, settles):
     X, y = curve(n)
     learner = RegressionSet(RBF, C=5.0)
     entered = learner.absorb(X, y).entered
@@ -312,7 +312,7 @@ def test_a_further_pass_finds_what_was_learned_before_the_scale_was_settled(n, s
     assert known.sum() == store.size
 
 
-def test_a_call_knows_its_samples_where_an_earlier_one_had_the_first():
+def test_repeated_samples_are_recognised_across_calls():
     X, y = curve(300)
     learner = RegressionSet(RBF, C=5.0)
     learner.absorb(X[:20], y[:20])

@@ -34,7 +34,7 @@ def learned(X, codes, weight=None, calls=(None,), **parameters):
     return learner
 
 
-def test_values_that_are_coarse_already_do_not_change_a_weight_of_one():
+def test_coarse_values_keep_weight_one():
     ridges, single = Ridges(1e6), Precision(np.dtype(np.float32), 1e-6)
     given = np.array([0.5, 1.0, 4.0])
     np.testing.assert_array_equal(
@@ -169,7 +169,7 @@ def test_widths_that_follow_the_stream_keep_the_weights():
         assert store.inverse_weight[slot] == pytest.approx(1.0 / own)
 
 
-def test_a_heavy_class_is_the_one_that_is_predicted_where_both_are():
+def test_heavy_class_wins_where_classes_overlap():
     random = np.random.default_rng(11)
     X = random.standard_normal((400, 2))
     codes = random.integers(0, 2, len(X))
