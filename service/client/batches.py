@@ -27,6 +27,8 @@ from wolfstream.service.files.values import features_of, plain_row, plain_value
 # A tenth of the largest body that a server takes by default.
 MAX_BYTES = 6 << 20
 _NUMBER = (bool, int, float, np.generic, type(None))
+# What has no rows, or, like a set, none in an order.
+_NO_ROWS = (bytes, bool, int, float, complex, set, frozenset)
 _SCALAR = (str, bytes, bool, int, float, np.generic)
 
 
@@ -95,11 +97,13 @@ class Batches:
             self._weights = iter(weight)
         if y is None:
             self._begin_table(X, roles)
-        elif roles.label is not None or _is_path(X):
+            return
+        _check_rows(X)
+        if roles.label is not None or _is_path(X):
             raise ValueError("the labels are in a column of X: leave y out, and say label=NAME")
-        elif roles != NO_ROLES:
+        if roles != NO_ROLES:
             raise ValueError("id and weight name columns of X, which has its labels beside it in y")
-        elif isinstance(y, _SCALAR):
+        if isinstance(y, _SCALAR):
             self._set_rows(as_rows(X), [y])
         elif isinstance(X, Iterator) or isinstance(y, Iterator) or not _is_sized(X):
             self._pairs = _pairs_of(X, y)
@@ -109,6 +113,7 @@ class Batches:
 
     def _begin_table(self, X: Any, roles: Roles) -> None:
         """Begin with samples whose labels are in X."""
+        _check_rows(X)
         if _is_path(X):
             self._batches = self._file_batches(X, roles)
         elif isinstance(X, Mapping):
@@ -205,7 +210,9 @@ class Batches:
 
     def _set_rows(self, rows: Any, labels: Any) -> None:
         if len(rows) != len(labels):
-            raise ValueError(f"there are {len(rows)} rows in X and {len(labels)} values in y")
+            named = len(labels) == 1 and isinstance(labels[0], str)
+            hint = f"; if y is a column of X, write label={labels[0][:40]!r}" if named else ""
+            raise ValueError(f"there are {len(rows)} rows in X and {len(labels)} values in y{hint}")
         self._rows, self._labels = rows, labels
 
 
@@ -353,6 +360,27 @@ def as_rows(X: Any) -> Any:
     return rows_and_ids(X, NO_ROLES)[0]
 
 
+def _check_rows(X: Any) -> None:
+    """Raise TypeError or ValueError for what clearly is not rows, saying what rows are."""
+    if X is None or isinstance(X, _NO_ROWS):
+        raise TypeError(
+            f"X is of type {type(X).__name__}: give a list of rows, an array, a data frame, or the "
+            "path of a file"
+        )
+    if isinstance(X, Mapping) and any(map(_is_column, X.values())):
+        raise ValueError(
+            "X has a list of values under each name: for a row each, write pandas.DataFrame(X), or "
+            "a list of rows such as {name: value}"
+        )
+
+
+def _is_column(value: Any) -> bool:
+    """Return whether a value is a column of values; a list of texts may be one text."""
+    if not isinstance(value, list | tuple | np.ndarray):
+        return False
+    return not all(isinstance(each, str) for each in value)
+
+
 def rows_and_ids(X: Any, roles: Roles) -> tuple[Any, list[Any] | None]:
     """Return rows as they are sent, and their ids if a column has them.
 
@@ -364,6 +392,7 @@ def rows_and_ids(X: Any, roles: Roles) -> tuple[Any, list[Any] | None]:
     """
     if isinstance(X, Table | Csr):
         return X, None
+    _check_rows(X)
     if hasattr(X, "tocsr"):
         return Csr(X.tocsr()), None
     if _is_path(X):
@@ -439,7 +468,15 @@ def _is_path(X: Any) -> bool:
 
 
 def _numbers_or_lists(X: Any) -> Any:
-    rows = np.asarray(X)
+    try:
+        rows = np.asarray(X)
+    except ValueError:
+        lengths = [len(row) if _is_sized(row) else 1 for row in X]
+        other = next((i for i, n in enumerate(lengths, 1) if n != lengths[0]), 1)
+        raise ValueError(
+            f"the rows of X differ in length: the first has {lengths[0]} values, row {other:,} has "
+            f"{lengths[other - 1]}"
+        ) from None
     if rows.dtype.kind in "US" and not isinstance(X, np.ndarray):
         rows = np.asarray(X, object)  # numpy turns numbers beside texts into texts
     if rows.dtype.kind not in "fi" and all(isinstance(v, _NUMBER) for v in rows.ravel().tolist()):
@@ -447,7 +484,8 @@ def _numbers_or_lists(X: Any) -> Any:
     if rows.ndim == 1 and len(rows):
         rows = rows[None, :]
     if rows.ndim != 2:
-        raise ValueError(f"X must have two dimensions, rows of values, not {rows.ndim}")
+        empty = "; X has no rows" if not len(X) else ""
+        raise ValueError(f"X must have two dimensions, rows of values, not {rows.ndim}{empty}")
     if rows.dtype.kind in "fi":
         return rows
     return [[plain_value(value) for value in row] for row in rows.tolist()]

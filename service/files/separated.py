@@ -237,19 +237,20 @@ class CsvText:
         if len(words) != 1 or len(fields) != self.columns or not self.has_header:
             return False
         others = [j for j in range(self.columns) if j != words[0]]
-        above, totals = 0, dict.fromkeys(others, 0.0)
+        amounts = {j: amount for j in others if (amount := self._amount(fields[j]))}
+        above, totals = 0, dict.fromkeys(amounts, 0.0)
         for number, row in islice(self._records(), 1, None):
             if number == line:
                 break
             if len(row) != self.columns or _SUM.fullmatch(row[words[0]].strip()):
                 return False
             above += 1
-            for j in others:
+            for j in amounts:
                 totals[j] += self._amount(row[j])
         empty = sum(not fields[j].strip() for j in others)
         return above > 1 and (
             2 * empty >= len(others)
-            or any(_is_total(self._amount(fields[j]), totals[j], above) for j in others)
+            or any(_is_total(amounts[j], totals[j], above) for j in amounts)
         )
 
     def _amount(self, cell: str) -> float:

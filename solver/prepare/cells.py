@@ -19,6 +19,8 @@ PERIODS = (DAY, WEEK, YEAR)
 # A sine and a cosine of each period, the hour, the day of the week, the days since 1970, and the
 # seconds since the row before.
 MOMENT_COLUMNS = 2 * len(PERIODS) + 4
+# Which of these have few values, each of which may mean something: hours and days of the week.
+MOMENT_CODES = (MOMENT_COLUMNS - 4, MOMENT_COLUMNS - 3)
 # 1970 began on a Thursday, and weeks begin on Monday.
 _FIRST_WEEKDAY = 3.0
 _PERIODS = np.array(PERIODS)
@@ -136,20 +138,21 @@ def seconds_of_date(value: object) -> float | None:
     return seconds_of(value.isoformat()) if isinstance(value, date) else None
 
 
-def moment_columns(seconds: Float64Array) -> Float64Array:
+def moment_columns(seconds: Float64Array, zone: float = 0.0) -> Float64Array:
     """Return the columns (n, MOMENT_COLUMNS) of times.
 
-    They are sine and cosine of the time of day, of the week and of the year, the hour from 0 to 24
-    and the day of the week from 0 to 6, which thresholds divide, the days since 1970, and the
-    seconds, from which a preparation subtracts those of the row before.
+    They are sine and cosine of the time of day, of the week and of the year, the hour from 0 to 23
+    and the day of the week from 0 to 6, the days since 1970, and the seconds, from which a
+    preparation subtracts those of the row before.
 
     seconds: (n,) since 1970, NaN where one is missing.
+    zone: the seconds that clocks are ahead of UTC.
     """
-    columns = np.empty((len(seconds), MOMENT_COLUMNS))
+    columns, local = np.empty((len(seconds), MOMENT_COLUMNS)), seconds + zone
     with np.errstate(invalid="ignore"):
-        angles = 2.0 * np.pi * np.mod(seconds[:, None], _PERIODS) / _PERIODS
+        angles = 2.0 * np.pi * np.mod(local[:, None], _PERIODS) / _PERIODS
         columns[:, 0:-4:2], columns[:, 1:-4:2] = np.sin(angles), np.cos(angles)
-        columns[:, -4] = np.mod(seconds, DAY) / HOUR
-        columns[:, -3] = np.mod(np.floor(seconds / DAY) + _FIRST_WEEKDAY, 7.0)
+        columns[:, -4] = np.floor(np.mod(local, DAY) / HOUR)
+        columns[:, -3] = np.mod(np.floor(local / DAY) + _FIRST_WEEKDAY, 7.0)
     columns[:, -2], columns[:, -1] = seconds / DAY, seconds
     return columns

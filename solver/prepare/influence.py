@@ -7,7 +7,7 @@ from typing import NamedTuple
 import numpy as np
 
 from wolfstream.solver.arrays import Float64Array
-from wolfstream.solver.prepare.cells import DAY, HOUR, MOMENT_COLUMNS, PERIODS
+from wolfstream.solver.prepare.cells import DAY, MOMENT_COLUMNS, PERIODS
 from wolfstream.solver.prepare.columns import Layout, PreparationView, own_codes
 from wolfstream.solver.prepare.row_form import RowForm
 from wolfstream.solver.prepare.scale import COMPRESSED, slopes
@@ -116,8 +116,8 @@ def _by_second(columns: Float64Array) -> Float64Array:
     for k, period in enumerate(PERIODS):
         sine, cosine = columns[2 * k : 2 * k + 2].tolist()
         periodic += [cosine * 2.0 * math.pi / period, -sine * 2.0 * math.pi / period]
-    # The day of the week is the same all day.
-    return np.array([*periodic, 1.0 / HOUR, 0.0, 1.0 / DAY, 1.0])
+    # Whole hours and days of the week stay the same for a while.
+    return np.array([*periodic, 0.0, 0.0, 1.0 / DAY, 1.0])
 
 
 def _category_influences(

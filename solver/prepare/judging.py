@@ -31,6 +31,7 @@ from wolfstream.solver.prepare.measures import (
     positive,
 )
 from wolfstream.solver.prepare.numerals import (
+    GROUPED,
     Numeral,
     amounts,
     numeral,
@@ -80,9 +81,8 @@ LEAST_CODE, _LIMIT_OF_CODES = 1e12, 2.0**53
 _ITEMS = re.compile(r"[,;|]")
 # Numbers of telephones, which have spaces and words in common.
 _TELEPHONE = re.compile(r"(?=(?:\D*\d){7})(?:[+(0]|\d{3}-\d{3}-)[\d()/. -]{6,22}")
-# A point between digits; one or several that may separate thousands; and what surely does.
+# A point between digits, and digits with separators that surely are of thousands.
 _POINT = re.compile(r"\d\.\d")
-_ONE_GROUPED = re.compile(r"(?<![\d.,])[1-9]\d{0,2}(?:\.\d{3})+(?![\d.])")
 _CERTAINLY_GROUPED = re.compile(
     r"(?<![\d.,])[1-9]\d{0,2}(?:(?:,\d{3})+|(?:\.\d{3}){2,}|(?:\.\d{3})+,\d+)(?![\d.,])"
 )
@@ -100,6 +100,8 @@ _TIME_NAME = re.compile(
     re.IGNORECASE,
 )
 _DATE_NAME = re.compile(r"date|timestamp|datum|zeitstempel|fecha", re.IGNORECASE)
+# More than two digits of hours in seconds.
+_FARTHEST_ZONE = 100 * 3600.0
 # Units of columns of times, by what numbers that are not seconds since 1970 are.
 _DATES, _SERIALS = "yyyymmdd", "days since 1899-12-30"
 _SERIALS_WHY = "days as spreadsheets count them, and named like a date"
@@ -119,10 +121,11 @@ class ColumnReading(NamedTuple):
     folded: bool = False  # whether Open, open and OPEN are one category
     words: tuple[str, ...] = ()  # words with columns of their own, 1 in a row that has the word
     units: tuple[str, ...] = ()  # units whose numbers within texts have columns of their own
+    zone: float = 0.0  # of times, the seconds that most clocks are ahead of UTC
     ordered: bool = False  # whether some date has shown if its day comes first
 
     @property
-    def how(self) -> tuple[str | bool | tuple[str, ...], ...]:
+    def how(self) -> tuple[str | float | tuple[str, ...], ...]:
         """The fields on which the reading of values depends."""
         return self.kind, *self[2:-1]
 
@@ -325,7 +328,13 @@ def _as_time(texts: Sequence[str], numbers: Sequence[float]) -> ColumnReading | 
     why = f"{len(written) + epochs} of {count} values are dates or times"
     if ordered:
         why += f", the {'day' if day_first else 'month'} first"
-    return ColumnReading("time", why, day_first=day_first, ordered=ordered)
+    return ColumnReading("time", why, day_first=day_first, zone=_zone(texts), ordered=ordered)
+
+
+def _zone(texts: Sequence[str]) -> float:
+    """Return the seconds by which most times, as they are written, are ahead of UTC."""
+    zones = Counter(time.zone for time in map(moment, texts) if time is not None)
+    return max(zones, key=zones.__getitem__, default=0.0)
 
 
 def _date_order(texts: Sequence[str]) -> tuple[bool, bool]:
@@ -403,7 +412,7 @@ def _are_grouped(texts: Sequence[str], commas: bool) -> bool:
     have three decimals. commas: whether there are decimal commas.
     """
     pointed = [text for text in texts if _POINT.search(text)]
-    if not pointed or not all(map(_ONE_GROUPED.search, pointed)):
+    if not pointed or not all(map(GROUPED.search, pointed)):
         return False
     return commas or any(map(_CERTAINLY_GROUPED.search, texts))
 
@@ -592,7 +601,7 @@ def given_kind(kind: Kind, values: Sequence[Value]) -> ColumnReading:
     reading = ColumnReading(kind, "given in the model's spec", fixed=True)
     if kind == "time":
         day_first, ordered = _date_order(texts)
-        return reading._replace(day_first=day_first, ordered=ordered)
+        return reading._replace(day_first=day_first, zone=_zone(texts), ordered=ordered)
     if kind == "number":
         judged = _as_number(texts, ())
         counts = Counter(quantity.unit for quantity in map(numeral, texts) if quantity is not None)
@@ -609,7 +618,7 @@ def given_kind(kind: Kind, values: Sequence[Value]) -> ColumnReading:
 
 def reading_from_plain(plain: Sequence[Any]) -> ColumnReading:
     """Return a reading from its saved fields. Raises ValueError for invalid ones."""
-    kind, why, unit, *flags, words, units, ordered = plain
+    kind, why, unit, *flags, words, units, zone, ordered = plain
     known = kind in KINDS and isinstance(why, str) and isinstance(unit, str)
     if not known or len(flags) != _FLAGS or not all(type(flag) is bool for flag in flags):
         raise ValueError("the saved columns have readings of no known kind")
@@ -617,7 +626,7 @@ def reading_from_plain(plain: Sequence[Any]) -> ColumnReading:
         raise ValueError("the saved columns have words that no rows make")
     if len(units) > _MOST_UNITS or not all(isinstance(unit, str) for unit in units):
         raise ValueError("the saved columns have units that no rows make")
-    if type(ordered) is not bool:
+    if type(ordered) is not bool or type(zone) is not float or not abs(zone) <= _FARTHEST_ZONE:
         raise ValueError("the saved columns have dates that no rows make")
-    fields = (kind, why, unit, *flags, tuple(words), tuple(units), ordered)
+    fields = (kind, why, unit, *flags, tuple(words), tuple(units), zone, ordered)
     return ColumnReading._make(fields)

@@ -50,7 +50,8 @@ _ANGLE = re.compile(
 _POINT_DECIMAL = re.compile(r"[1-9]\d{0,2}(?:,\d{3})+(?:\.\d*)?")
 _COMMA_DECIMAL = re.compile(r"\d{1,3}(?:\.\d{3})+,\d+|\d{1,3}(?:\.\d{3}){2,}")
 _SPACED_THOUSANDS = re.compile(r"\d{1,3}(?:['’\u00a0\u202f ]\d{3})+(?:[.,]\d+)?")
-_GROUPED = re.compile(r"(?<![\d.,])[1-9]\d{0,2}(?:\.\d{3})+(?![\d.])")
+# Digits whose points may separate thousands.
+GROUPED = re.compile(r"(?<![\d.,])[1-9]\d{0,2}(?:\.\d{3})+(?![\d.])")
 # A fraction, perhaps after a whole number, as on rulers and in recipes.
 _FRACTION = re.compile(r"(?:(\d{1,6})[ -])?(\d{1,2})/(2|3|4|8|16|32)(?![\d/.,])")
 # Numbers of a text that consists of some, such as 118/83: a decimal one is not part of 10.0.0.1.
@@ -142,7 +143,7 @@ def numeral(text: str, *, commas: bool = False, grouped: bool = False) -> Numera
     if len(text) > LONGEST:
         return None
     if grouped:
-        text = _GROUPED.sub(lambda match: match[0].replace(".", ""), text)
+        text = GROUPED.sub(lambda match: match[0].replace(".", ""), text)
     text = _with_fraction(text.strip())
     match = _NUMERAL.fullmatch(text)
     if "°" in text and (angle := _ANGLE.fullmatch(text)) and (angle["minutes"] or angle["side"]):

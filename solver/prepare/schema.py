@@ -228,7 +228,7 @@ class Columns(tuple[Column, ...]):
         return tuple(k for k, c in enumerate(self) if c.slots and own_codes(c.slots) > len(c.texts))
 
     @cached_property
-    def read(self) -> tuple[tuple[str | bool | tuple[str, ...], ...], ...]:
+    def read(self) -> tuple[tuple[str | float | tuple[str, ...], ...], ...]:
         """A key of how the columns are read."""
         return tuple(column.reading.how for column in self)
 

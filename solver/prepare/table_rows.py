@@ -123,7 +123,7 @@ def encode(table: TableRows) -> Float64Array:
     X = np.empty((len(numbers), len(layout.numbers) + len(layout.categories)))
     X[:, encoding.amounts_at] = numbers[:, encoding.amounts]
     for k, at in encoding.moments:
-        X[:, at : at + MOMENT_COLUMNS] = moment_columns(numbers[:, k])
+        X[:, at : at + MOMENT_COLUMNS] = moment_columns(numbers[:, k], columns[k].reading.zone)
     for k, at in encoding.within:
         reading = columns[k].reading
         X[:, at : at + columns[k].within] = within_texts(reading, table.cells, places[k])

@@ -84,11 +84,13 @@ class WrittenMoment(NamedTuple):
             are dates, or the text leaves no choice.
         month_first: seconds since 1970 if the month comes first.
         day_first: the same if the day comes first. Both are equal where there is no choice.
+        zone: the seconds that the clock that was read is ahead of UTC.
     """
 
     order: str
     month_first: float
     day_first: float
+    zone: float = 0.0
 
 
 def moment(text: str) -> WrittenMoment | None:
@@ -112,7 +114,7 @@ def _read_date(order: str, match: "re.Match[str]") -> WrittenMoment | None:
     clock = _clock(match)
     if clock is None:
         return None
-    parts = match.groupdict()
+    parts, zone = match.groupdict(), _offset(match["zone"])
     digits = match["year"]
     year, a, b = int(digits), int(parts.get("a", 1)), int(parts.get("b", 1))
     if len(digits) == 2:
@@ -120,10 +122,10 @@ def _read_date(order: str, match: "re.Match[str]") -> WrittenMoment | None:
     if order == "named":
         month = _MONTH_OF.get(_without_accents(match["month"]))
         day = None if month is None else _days(year, month, a)
-        return None if day is None else _without_order(DAY * day + clock)
+        return None if day is None else _without_order(DAY * day + clock, zone)
     month_first = _days(year, a, b)
     if order == "ymd":
-        return None if month_first is None else _without_order(DAY * month_first + clock)
+        return None if month_first is None else _without_order(DAY * month_first + clock, zone)
     day_first = _days(year, b, a)
     if month_first is None and day_first is None:
         return None
@@ -135,11 +137,11 @@ def _read_date(order: str, match: "re.Match[str]") -> WrittenMoment | None:
         order = ""
     assert month_first is not None
     assert day_first is not None
-    return WrittenMoment(order, DAY * month_first + clock, DAY * day_first + clock)
+    return WrittenMoment(order, DAY * month_first + clock, DAY * day_first + clock, zone)
 
 
-def _without_order(seconds: float) -> WrittenMoment:
-    return WrittenMoment("", seconds, seconds)
+def _without_order(seconds: float, zone: float) -> WrittenMoment:
+    return WrittenMoment("", seconds, seconds, zone)
 
 
 def _without_accents(name: str) -> str:

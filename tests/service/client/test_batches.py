@@ -84,7 +84,13 @@ class TestBatches:
             (np.zeros((2, 2)), [[1], [2]], "is a list, neither a number nor a text"),
             (np.zeros((2, 2)), np.zeros((2, 1)), "one dimension"),
             (iter([[1.0], [2.0]]), [1], "different lengths"),
-            ([], [], "two dimensions"),
+            ([], [], "two dimensions, rows of values, not 1; X has no rows"),
+            (None, [1], "X is of type NoneType: give a list of rows, an array, a data frame, or"),
+            (7, [1], "X is of type int: give a list of rows"),
+            ({1, 2}, [1], "X is of type set"),
+            ([[1.0, 2.0], [3.0]], [1, 2], "the first has 2 values, row 2 has 1"),
+            ([{"a": 1, "y": 2}] * 2, "y", "2 rows in X and 1 values in y; if y is a column of X, "),
+            ({"a": [1, 2], "b": ["u", "v"]}, [1, 2], "write pandas.DataFrame"),
         ],
     )
     def test_what_is_no_samples(self, X: Any, y: Any, says: str):

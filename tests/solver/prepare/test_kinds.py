@@ -12,7 +12,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from wolfstream.solver.prepare.cells import cells_of_rows
+from wolfstream.solver.prepare.cells import MOMENT_CODES, cells_of_rows
 from wolfstream.solver.prepare.judging import ColumnReading, given_kind, judge, reading_from_plain
 from wolfstream.solver.prepare.numerals import amounts, numeral, plain_number, text_within
 from wolfstream.solver.prepare.read_cells import read, readings, within_texts
@@ -430,6 +430,24 @@ def test_spellings_have_one_code_in_the_first_rows_and_later():
     assert a == b > 32.0
 
 
+def test_hours_and_weekdays_are_those_of_the_clocks_that_wrote_them():
+    here = ["2025-03-02 23:30:00 -0500", "2025-03-03 00:30:00 -0500", "2025-03-03T05:30:00Z"]
+    reading = judge("when", here)
+    assert reading.zone == -18000.0
+    rows = [{"when": when} for when in here * 50]
+    form = RowForm(PreparationParameters()).after(cells_of_rows(rows))
+    encoded = form.encoded(cells_of_rows(rows[:3]))
+    hours, weekdays = (encoded[:, part].tolist() for part in MOMENT_CODES)
+    assert (hours, weekdays) == ([23.0, 0.0, 0.0], [6.0, 0.0, 0.0])
+    assert encoded[1, -2:].tolist() == encoded[2, -2:].tolist()
+
+
+def test_hours_and_weekdays_that_repeat_are_codes():
+    rows = [{"when": f"2025-03-{1 + i // 24:02} {i % 24:02}:00", "n": i} for i in range(SETTLING)]
+    form = RowForm(PreparationParameters()).after(cells_of_rows(rows))
+    assert form.with_first([cells_of_rows(rows)]).coded == MOMENT_CODES
+
+
 def test_padded_keys_are_the_same_as_others():
     rows = [{"key": key} for key in ("00123", "123", "A77", "9", "0009", "B1") * 30]
     form = RowForm(PreparationParameters()).after(cells_of_rows(rows))
@@ -442,6 +460,7 @@ def test_padded_keys_are_the_same_as_others():
 def test_a_reading_is_the_same_after_it_was_saved():
     readings = [
         judge("when", ["13/02/2025"]),
+        judge("when", ["2025-02-13 04:12:00 -0500"]),
         judge("x", ["12,5 EUR"]),
         judge("note", [f"paid {w} at the web store" for w in ("one", "two") * 40]),
         judge("engine", [f"{k}.0HP 3.7L" for k in range(40)]),
@@ -451,7 +470,8 @@ def test_a_reading_is_the_same_after_it_was_saved():
     ]
     for reading in readings:
         parts = list(reading.words), list(reading.units)
-        assert reading_from_plain([*reading[:-3], *parts, reading.ordered]) == reading
+        saved = [*reading[:-4], *parts, reading.zone, reading.ordered]
+        assert reading_from_plain(saved) == reading
     for wrong in (["mood", *ColumnReading()[1:]], ["number", "", "", 1, *ColumnReading()[4:]]):
         with pytest.raises(ValueError, match="saved columns"):
             reading_from_plain(wrong)
