@@ -113,8 +113,8 @@ def of_pairs(found: WorkingSet, X: Float64Array, y: Any, cost: Float64Array) -> 
 
 def of_tube(found: TubeSet, sent: Float64Array, y: Float64Array, weight: Float64Array) -> Found:
     """The dual of regression on scaled targets, and its distance from the primal."""
-    held = np.flatnonzero(found.members.held)
-    X, beta = found.store.rows.exact[held], found.members.beta[held]
+    members = np.flatnonzero(found.members.is_member)
+    X, beta = found.store.rows.exact[members], found.members.beta[members]
     place = {row.tobytes(): i for i, row in enumerate(sent)}
     number = [place[row.tobytes()] for row in X]
     z = (y[number] - y[:128].mean()) / y[:128].std()
@@ -124,7 +124,7 @@ def of_tube(found: TubeSet, sent: Float64Array, y: Float64Array, weight: Float64
     dual -= 0.5 * (ridge * beta**2).sum()
     slack = np.maximum(np.abs(z - value) - EPSILON, 0.0)
     gap = 0.5 * quadratic + (0.5 / ridge * slack**2).sum() - dual
-    return Found(dual, gap, gap / abs(dual), len(held), np.count_nonzero(beta))
+    return Found(dual, gap, gap / abs(dual), len(members), np.count_nonzero(beta))
 
 
 def assert_same(said: Found, found: Found) -> None:
