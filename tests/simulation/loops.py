@@ -137,16 +137,33 @@ def install() -> None:
     """Make every new event loop one of these."""
     asyncio.set_event_loop_policy(Policy())
     kernel.call_outside_loops = _call_outside_loops
-    kernel.save_thread_state = lambda: (asyncio._get_running_loop(), sys.get_asyncgen_hooks())
+    kernel.save_thread_state = _thread_state
     kernel.restore_thread_state = _restore_thread_state
-    kernel.NEW_THREAD = None, (None, None)
+    kernel.NEW_THREAD = None, None, (None, None)
 
 
-def _restore_thread_state(state: tuple[Any, tuple[Any, Any]]) -> None:
-    """Restore the running loop and its hooks, which the interpreter keeps for each real thread."""
-    loop, hooks = state
+# What the interpreter keeps for each real thread: the running loop, its task and its hooks.
+ThreadState = tuple[asyncio.AbstractEventLoop | None, "asyncio.Task[Any] | None", tuple[Any, Any]]
+
+
+def _thread_state() -> ThreadState:
+    loop = asyncio._get_running_loop()
+    task = None if loop is None else asyncio.current_task(loop)
+    return loop, task, tuple(sys.get_asyncgen_hooks())  # type: ignore[return-value]
+
+
+def _restore_thread_state(state: ThreadState) -> None:
+    loop, task, hooks = state
+    _set_current_task(asyncio._get_running_loop(), None)
     asyncio._set_running_loop(loop)
+    _set_current_task(loop, task)
     sys.set_asyncgen_hooks(*hooks)
+
+
+def _set_current_task(loop: asyncio.AbstractEventLoop | None, task: Any) -> None:
+    """Set the current task of a running loop; before Python 3.14 each loop knows its own."""
+    if loop is not None and sys.version_info >= (3, 14):
+        asyncio.tasks._swap_current_task(loop, task)
 
 
 def _call_outside_loops(callback: Callable[[], object]) -> None:
