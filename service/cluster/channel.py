@@ -66,8 +66,7 @@ class Channel(asyncio.Protocol):
         self._received, self._lost = received, lost
         self._transport: asyncio.Transport | None = None
         self._loop = asyncio.get_running_loop()
-        self._opened = self._loop.time()
-        self._heard: float | None = None  # when the other end last sent anything
+        self.arrivals = 0  # how often bytes of the other end have come
         self._buffer = bytearray()  # received bytes of an incomplete frame
         self._out: list[bytes] = []  # lengths and frames to be sent in this pass of the loop
 
@@ -77,16 +76,6 @@ class Channel(asyncio.Protocol):
         if self._transport is None:
             return 0
         return self._transport.get_write_buffer_size() + sum(map(len, self._out))
-
-    @property
-    def silent_seconds(self) -> float:
-        """For how long the other end has sent nothing."""
-        return self._loop.time() - (self._opened if self._heard is None else self._heard)
-
-    @property
-    def was_heard(self) -> bool:
-        """Whether the other end has sent anything yet."""
-        return self._heard is not None
 
     @property
     def open(self) -> bool:
@@ -113,7 +102,7 @@ class Channel(asyncio.Protocol):
 
     def data_received(self, data: bytes) -> None:
         """Decode the complete frames, and report them."""
-        self._heard = self._loop.time()
+        self.arrivals += 1
         buffer = self._buffer
         buffer += data
         start, view = 0, memoryview(buffer)

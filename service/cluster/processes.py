@@ -130,16 +130,17 @@ class WorkerProcesses:
 
 
 async def _end_if_silent(process: Process, channel: Channel) -> None:
-    """End a worker that is stopped or hangs, so that another one takes its connections."""
-    while channel.silent_seconds < (  # noqa: ASYNC110
-        _SILENT_SECONDS if channel.was_heard else _STARTING_SECONDS
-    ):
+    """End a worker that is stopped or hangs, so that another one takes its connections.
+
+    Checks without a frame are counted, and not the time since the last one: if all processes were
+    stopped, as of a container that is paused, no worker had the chance to send any.
+    """
+    arrivals, silent = 0, 0.0
+    while silent < (_SILENT_SECONDS if arrivals else _STARTING_SECONDS):
         await asyncio.sleep(_CHECK_SECONDS)
-    logger.error(
-        "worker does not answer, ending it: pid=%d seconds=%.0f",
-        process.pid,
-        channel.silent_seconds,
-    )
+        silent = silent + _CHECK_SECONDS if channel.arrivals == arrivals else 0.0
+        arrivals = channel.arrivals
+    logger.error("worker does not answer, ending it: pid=%d seconds=%.0f", process.pid, silent)
     with contextlib.suppress(ProcessLookupError):
         process.kill()
 

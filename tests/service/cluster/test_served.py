@@ -313,6 +313,23 @@ def test_worker_that_is_stopped_is_replaced(tmp_path: Path, name: str):
         assert {answer.status_code for answer in answers} == {200}
 
 
+def test_workers_outlive_a_pause_of_all_processes(tmp_path: Path, name: str):
+    server = ServerProcess(tmp_path / "data", workers=2)
+    server.prelude = _ends_silent_workers_soon
+    with closing(server):
+        server.start()
+        learned(server, name, 20, **PAPERS)
+        workers = workers_of(server)
+        everyone = [server.process.pid, *workers]
+        for pid in everyone:
+            os.kill(pid, signal.SIGSTOP)
+        time.sleep(4.0)
+        for pid in everyone:
+            os.kill(pid, signal.SIGCONT)
+        time.sleep(2.0)
+        assert sorted(workers_of(server)) == sorted(workers)
+
+
 def test_a_killed_leader_takes_its_workers_along_and_loses_nothing(tmp_path: Path, name: str):
     server = ServerProcess(tmp_path / "data", workers=2).start()
     try:
