@@ -198,7 +198,7 @@ def _exercise_trees(spec: ModelSpec, sparse: bool) -> None:
     if sparse or spec.temporal is True:
         return
     head: Head = _build(spec)
-    y = TASKS[spec.task].example(4 * FIRST, ["a", "b"])
+    y = TASKS[spec.task].example(2 * FIRST, ["a", "b"])
     X = np.stack([np.unique(y, return_inverse=True)[1], np.arange(len(y)) // 2], 1, dtype=float)
     words = np.array([-5.0, -3.0, -1.0])[np.arange(len(X)) % 3]
     raw = RawRows(X, (1,), words[:, None])

@@ -12,7 +12,7 @@ from typing import NamedTuple
 from wolfstream.solver.trees.boosting import Effort, outputs_of
 from wolfstream.solver.trees.growing import LEAST_ROWS, LEAVES
 
-FIRST = EVERY = 64
+FIRST, EVERY = 128, 64
 YOUNG = 2048
 # The longest interval, in units of EVERY samples.
 _MOST_INTERVALS = 128
@@ -22,7 +22,8 @@ _OUTPUTS = 8
 # Nanoseconds of a round for each row: a constant, and for each output.
 _ROW_NS, _OUTPUT_NS = 8.0, 20.0
 # The same for each column of a row and for each column of a leaf, with one output and with several.
-_COLUMN_NS, _LEAF_NS = (1.3, 2.9), (400.0, 600.0)
+# A leaf takes four times as long; but wide tables gain too much from fresh trees to wait for that.
+_COLUMN_NS, _LEAF_NS = (1.3, 2.9), (100.0, 150.0)
 # Nanoseconds that fits may take for each sample: for each multiplication of the bank
 # (`Learners.work`), and in classification, where a working set learns too, a constant and for each
 # class.

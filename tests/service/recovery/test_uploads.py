@@ -234,8 +234,10 @@ def others(array: NDArray[Any]) -> Iterator[NDArray[Any]]:
     yield array.reshape(-1)[:0].reshape((0,) * array.ndim)
     yield array.astype(np.complex64).view(np.float32)
     if array.dtype.kind == "i":
+        of_type = np.iinfo(array.dtype)
         for value in (-3, 2**30, -(2**62)):
-            yield np.full_like(array, value)
+            if of_type.min <= value <= of_type.max:
+                yield np.full_like(array, value)
 
 
 # Of the samples' own numbers any is as good as another.

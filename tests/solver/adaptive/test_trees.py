@@ -96,7 +96,7 @@ def test_a_row_has_the_same_bits_alone(learned: tuple[str, StreamModel]) -> None
 @pytest.mark.parametrize("task", TASKS)
 @pytest.mark.parametrize(
     ("at", "fitting"),
-    [(48, False), (64, True), (80, True), (96, False), (112, False), (144, True)],
+    [(112, False), (128, True), (144, True), (160, False), (176, False), (208, True)],
 )
 def test_a_restored_model_goes_on_bit_for_bit(task: str, at: int, fitting: bool) -> None:
     X, y = stream(task)
@@ -146,7 +146,7 @@ def test_learners_share_all_of_the_weight(learned: tuple[str, StreamModel]) -> N
 
 def test_learners_without_trees_are_those_of_the_bank() -> None:
     one = model("regression")
-    learn(one, *stream("regression", 60))
+    learn(one, *stream("regression", 120))
     assert all(row["learner"] != "trees" for row in one.expert_weights())
 
 
@@ -248,7 +248,7 @@ def test_intervals_are_shorter_while_a_stream_is_young() -> None:
         for fit in (fit_at(n, 500, 50, 2, 500_000) for n in (500, 1000, 2048, 9000))
     ]
     assert intervals[0] < intervals[1] < intervals[2] == intervals[3]
-    assert fit_at(64, 64, 4, 2, 500_000).next == 128
+    assert fit_at(128, 128, 4, 2, 500_000).next == 192
 
 
 def titles(n: int = 1100, seed: int = 0) -> tuple[list[dict[str, Any]], Float64Array]:

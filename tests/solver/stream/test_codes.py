@@ -44,7 +44,7 @@ def share_right(one, X, y):
 def test_a_model_learns_what_two_codes_say_together():
     asked, crossed, without = rows_of_codes(2, 2000), learned(800), learned(800, codes="numbers")
     assert share_right(crossed, *asked) > 0.99
-    assert share_right(without, *asked) < 0.8  # as trees divide them
+    assert share_right(without, *asked) < 0.85  # as trees divide them
     assert crossed.rows.form.coded == (1, 2)
     assert any(row.get("features") == "texts" for row in crossed.expert_weights())
     assert not any(row.get("features") == "texts" for row in without.expert_weights())
@@ -90,7 +90,7 @@ def test_names_may_come_after_numbers_without_any():
     assert np.isfinite(one.view().predict(X).probability).all()
 
 
-def test_codes_follow_texts_not_times():
+def test_codes_follow_texts_and_have_days_of_the_week_not_times():
     n = 2 * SETTLING
     X, y = rows_of_codes(1, n)
     texts = np.tile(np.array([[-1, -1, -1, 0]], np.int32), (n, 1))
@@ -100,8 +100,9 @@ def test_codes_follow_texts_not_times():
     preparing = PreparationParameters(timestamps=("at",))
     one = StreamModel("classification", "asset", preparing=preparing, temporal=False, seed=0)
     one.absorb(cells, y)
-    assert one.bank.texts == 3
-    assert one.rows.form.crossed_columns == (10, 8, 9)
+    # The plan; then the day of the week, the shop and the kind. All rows are of one hour.
+    assert one.bank.texts == 4
+    assert one.rows.form.crossed_columns == (12, 7, 10, 11)
 
 
 def test_a_number_that_never_came_and_a_missing_one_are_answered():
