@@ -19,8 +19,6 @@ PERIODS = (DAY, WEEK, YEAR)
 # A sine and a cosine of each period, the hour, the day of the week, the days since 1970, and the
 # seconds since the row before.
 MOMENT_COLUMNS = 2 * len(PERIODS) + 4
-# Which of these have few values, each of which may mean something: hours and days of the week.
-MOMENT_CODES = (MOMENT_COLUMNS - 4, MOMENT_COLUMNS - 3)
 # 1970 began on a Thursday, and weeks begin on Monday.
 _FIRST_WEEKDAY = 3.0
 _PERIODS = np.array(PERIODS)

@@ -7,7 +7,7 @@ import numpy as np
 
 from wolfstream.solver.arrays import Float64Array
 from wolfstream.solver.prepare.bends import bend_of_column
-from wolfstream.solver.prepare.cells import MOMENT_CODES, Cells
+from wolfstream.solver.prepare.cells import Cells
 from wolfstream.solver.prepare.columns import Layout, layout_of
 from wolfstream.solver.prepare.judging import Kind
 from wolfstream.solver.prepare.named_rows import (
@@ -175,11 +175,10 @@ class RowForm(NamedTuple):
         if self.prepare is None or self.sparse or self.layout is None:
             return self
         X = np.concatenate([self.encoded(rows) for rows in first])
-        amounts = self._amounts()
-        numbers = np.array(sorted((*amounts, *self._parts_of_times())), np.int64)
+        numbers = np.array(self._amounts(), np.int64)
         coded, bent = list(columns_of_codes(X[:, numbers])) if self._codes else [], []
         if self.schema is not None:
-            bends = ((j, bend_of_column(X[~np.isnan(X[:, j]), j])) for j in amounts)
+            bends = ((j, bend_of_column(X[~np.isnan(X[:, j]), j])) for j in numbers.tolist())
             bent = [(j, bend) for j, bend in bends if bend]
         return self._replace(coded=tuple(numbers[coded].tolist()), bent=tuple(bent))
 
@@ -296,13 +295,6 @@ class RowForm(NamedTuple):
         if self.schema is not None:  # the differences of times come last
             moments |= set(range(at, at + len(self.schema.columns.paired_moments)))
         return tuple(j for j in self.layout.numbers if j not in moments)
-
-    def _parts_of_times(self) -> tuple[int, ...]:
-        """Return the columns of encoded rows with hours and days of the week."""
-        if self.schema is None:
-            return ()
-        moments = self.schema.columns.encoding.moments
-        return tuple(at + part for _, at in moments for part in MOMENT_CODES)
 
     def _extended(self, rows: Rows) -> "RowForm":
         """Return the form of a table after more rows, one by one while it settles."""

@@ -12,7 +12,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from wolfstream.solver.prepare.cells import MOMENT_CODES, cells_of_rows
+from wolfstream.solver.prepare.cells import cells_of_rows
 from wolfstream.solver.prepare.judging import ColumnReading, given_kind, judge, reading_from_plain
 from wolfstream.solver.prepare.numerals import amounts, numeral, plain_number, text_within
 from wolfstream.solver.prepare.read_cells import read, readings, within_texts
@@ -437,15 +437,9 @@ def test_hours_and_weekdays_are_those_of_the_clocks_that_wrote_them():
     rows = [{"when": when} for when in here * 50]
     form = RowForm(PreparationParameters()).after(cells_of_rows(rows))
     encoded = form.encoded(cells_of_rows(rows[:3]))
-    hours, weekdays = (encoded[:, part].tolist() for part in MOMENT_CODES)
+    hours, weekdays = encoded[:, -4].tolist(), encoded[:, -3].tolist()
     assert (hours, weekdays) == ([23.0, 0.0, 0.0], [6.0, 0.0, 0.0])
     assert encoded[1, -2:].tolist() == encoded[2, -2:].tolist()
-
-
-def test_hours_and_weekdays_that_repeat_are_codes():
-    rows = [{"when": f"2025-03-{1 + i // 24:02} {i % 24:02}:00", "n": i} for i in range(SETTLING)]
-    form = RowForm(PreparationParameters()).after(cells_of_rows(rows))
-    assert form.with_first([cells_of_rows(rows)]).coded == MOMENT_CODES
 
 
 def test_padded_keys_are_the_same_as_others():

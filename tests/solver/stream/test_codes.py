@@ -90,7 +90,7 @@ def test_names_may_come_after_numbers_without_any():
     assert np.isfinite(one.view().predict(X).probability).all()
 
 
-def test_codes_follow_texts_and_have_days_of_the_week_not_times():
+def test_codes_follow_texts_not_times():
     n = 2 * SETTLING
     X, y = rows_of_codes(1, n)
     texts = np.tile(np.array([[-1, -1, -1, 0]], np.int32), (n, 1))
@@ -100,9 +100,8 @@ def test_codes_follow_texts_and_have_days_of_the_week_not_times():
     preparing = PreparationParameters(timestamps=("at",))
     one = StreamModel("classification", "asset", preparing=preparing, temporal=False, seed=0)
     one.absorb(cells, y)
-    # The plan; then the day of the week, the shop and the kind. All rows are of one hour.
-    assert one.bank.texts == 4
-    assert one.rows.form.crossed_columns == (12, 7, 10, 11)
+    assert one.bank.texts == 3
+    assert one.rows.form.crossed_columns == (12, 10, 11)
 
 
 def test_a_number_that_never_came_and_a_missing_one_are_answered():
