@@ -2,6 +2,7 @@
 
 import pickle
 import re
+import sys
 
 import numpy as np
 import pytest
@@ -291,3 +292,25 @@ def test_a_refused_call_learns_nothing():
     with pytest.raises(ValueError, match="outside classes"):
         model.partial_fit(X, np.where(np.arange(60) == 59, 7, y))
     assert_same_model(model.partial_fit(X, y), other.partial_fit(X, y))
+
+
+def test_a_sample_makes_fewer_calls_than_there_are_pairs():
+    """Attributes of the pairs of classes are computed when they are read, and not at each call."""
+    classes, rng = 60, np.random.default_rng(0)
+    centres, y = 3.0 * rng.normal(size=(classes, 10)), np.tile(np.arange(classes), 12)
+    X = centres[y] + rng.normal(size=(len(y), 10))
+    model = SFWClassifier(max_size=500).partial_fit(X[:600], y[:600])
+    model.partial_fit(X[600:601], y[600:601])
+    calls = 0
+
+    def count(_frame: object, event: str, _argument: object) -> None:
+        nonlocal calls
+        calls += event == "call"
+
+    sys.setprofile(count)
+    try:
+        model.partial_fit(X[601:602], y[601:602])
+    finally:
+        sys.setprofile(None)
+    assert calls < classes * (classes - 1) / 2
+    assert len(model.dual_coef_) == classes * (classes - 1) // 2
