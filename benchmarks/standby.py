@@ -76,7 +76,7 @@ STREAMS = (
 
 
 class Cost(NamedTuple):
-    """Of one block: seconds of the processor, and bytes."""
+    """What one block costs a standby, in seconds of the processor and in bytes."""
 
     learn: float  # at the standby: from the log's record to the published view
     give: float  # a copy of the state, packed

@@ -158,6 +158,19 @@ def smaller(a: Any, b: Any) -> Any:
     return a if a < b else b
 
 
+@inner
+def rank(ascending: Any, value: Any) -> int:
+    """Return how many of the ascending numbers (n,) are less than a value."""
+    first, last = 0, len(ascending)
+    while first < last:
+        middle = (first + last) // 2
+        if ascending[middle] < value:
+            first = middle + 1
+        else:
+            last = middle
+    return first
+
+
 def _selection(function: Callable[[Any, Any], Any], comparison: str) -> None:
     """Let compiled code use two instructions for `function`, those of floats with that permission.
 

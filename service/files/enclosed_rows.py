@@ -42,7 +42,7 @@ def enclosed_rows(body: Any, roles: Roles, kept: Collection[str] = ()) -> Enclos
     if type(body) is not dict or not body or not all(type(name) is str for name in body):
         return None
     if _is_by_column(body):
-        return _of_columns(body)
+        return _rows_by_column(body)
     wanted = {name for name in roles if name is not None}
     if not wanted.isdisjoint(body) or any(name.lower() in LABEL_COLUMNS for name in body):
         return None
@@ -79,7 +79,7 @@ def _is_by_column(body: dict[str, Any]) -> bool:
     return bool(first) and all(list(column) == numbers for column in body.values())
 
 
-def _of_columns(body: dict[str, Any]) -> EnclosedRows:
+def _rows_by_column(body: dict[str, Any]) -> EnclosedRows:
     values = zip(*(column.values() for column in body.values()), strict=True)
     rows = [dict(zip(body, row, strict=True)) for row in values]
     message = "the rows were read from objects of columns, as a data frame writes them"

@@ -85,8 +85,8 @@ def find_layout(source: TextSource, roles: Roles, longest_row: int | None) -> La
         if each == SPACES and layouts:
             break
         rows = rows_by[each] if each in rows_by else _rows(source, longest_row, each)
-        if found := _layout_by(rows, each, wanted):
-            layouts.append(found)
+        if layout := _layout_by(rows, each, wanted):
+            layouts.append(layout)
     return max(layouts, key=itemgetter(0))[1] if layouts else Layout(delimiter)
 
 

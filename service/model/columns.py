@@ -103,8 +103,8 @@ def notices_of_header(view: RowsView, names: Sequence[str]) -> list[Notice]:
     notices, schema = notices_of_names(view.form, names), view.form.schema
     if schema is None or not names:
         return notices
-    given = set(names)
-    absent = [k for k, name in enumerate(schema.names) if name not in given]
+    present = set(names)
+    absent = [k for k, name in enumerate(schema.names) if name not in present]
     return [*notices, *_absent(view, absent)]
 
 

@@ -93,8 +93,8 @@ class ValuePast(NamedTuple):
     @property
     def nbytes(self) -> int:
         """Memory in bytes."""
-        own = self.seen, self.lags, self.errors, self.scale, self.a, self.P, self.moving
-        return sum([array.nbytes for array in (*own, *self.recent, *self.mixture)])
+        arrays = self.seen, self.lags, self.errors, self.scale, self.a, self.P, self.moving
+        return sum([array.nbytes for array in (*arrays, *self.recent, *self.mixture)])
 
 
 class ValuePastView(NamedTuple):

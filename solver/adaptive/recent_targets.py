@@ -12,7 +12,7 @@ from typing import NamedTuple
 import numpy as np
 
 from wolfstream.solver.arrays import Float64Array
-from wolfstream.solver.compiled import inner
+from wolfstream.solver.compiled import inner, rank
 
 WINDOW = 1000
 LEAST_REPEATED, UNSEEN = 0.5, 10.0
@@ -61,7 +61,7 @@ def median(recent: RecentTargets, seen: int) -> float:
 @inner
 def nearest(ordered: Float64Array, value: float) -> float:
     """Return which of at least one ascending targets is nearest to a value."""
-    place = _place(ordered, len(ordered), value)
+    place = rank(ordered, value)
     if place == len(ordered):
         return float(ordered[place - 1])
     if place == 0 or ordered[place] - value < value - ordered[place - 1]:
@@ -78,14 +78,14 @@ def add(recent: RecentTargets, seen: int, y: float) -> None:
     y: the target.
     """
     count, ordered, repeated = known(seen), recent.ordered, recent.repeated
-    place = _place(ordered, count, y)
+    place = rank(ordered[:count], y)
     for k in range(2):
         repeated[k] *= _DECAY
     repeated[0] += 1.0 if place < count and ordered[place] == y else 0.0
     repeated[1] += 1.0
     free = count
     if count == WINDOW:
-        free = _place(ordered, count, recent.ring[seen % WINDOW])
+        free = rank(ordered[:count], recent.ring[seen % WINDOW])
         if free < place:
             place -= 1
     # The targets between the one that leaves and the new one move by a place.
@@ -95,16 +95,3 @@ def add(recent: RecentTargets, seen: int, y: float) -> None:
         ordered[k] = ordered[k - 1]
     ordered[place] = y
     recent.ring[seen % WINDOW] = y
-
-
-@inner
-def _place(ordered: Float64Array, count: int, value: float) -> int:
-    """Return how many of the first `count` ascending targets are below a value."""
-    low, high = 0, count
-    while low < high:
-        middle = (low + high) // 2
-        if ordered[middle] < value:
-            low = middle + 1
-        else:
-            high = middle
-    return low

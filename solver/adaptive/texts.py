@@ -27,7 +27,7 @@ from wolfstream.solver.adaptive.text_slots import (
     slots_for,
 )
 from wolfstream.solver.arrays import Float64Array
-from wolfstream.solver.compiled import compiled, inner, larger
+from wolfstream.solver.compiled import compiled, inner, larger, rank
 from wolfstream.solver.rows.slots import grown
 
 # What is added to G. Without a squared deviation of the targets the first residuals, however small,
@@ -271,7 +271,7 @@ def _mark(slots: NDArray[np.int64], changed: NDArray[np.int64], n: int) -> int:
         for slot in slots[i]:
             if slot == MISSING or n < 0:
                 continue
-            place = _rank(changed[:n], slot)
+            place = rank(changed[:n], slot)
             if place < n and changed[place] == slot:
                 continue
             if n == len(changed):
@@ -287,21 +287,8 @@ def _mark(slots: NDArray[np.int64], changed: NDArray[np.int64], n: int) -> int:
 @inner
 def _place(ascending: NDArray[np.int64], slot: int) -> int:
     """Return the index of a slot; -1 if it is not there."""
-    rank = _rank(ascending, slot)
-    return rank if rank < len(ascending) and ascending[rank] == slot else -1
-
-
-@inner
-def _rank(ascending: NDArray[np.int64], slot: int) -> int:
-    """Return how many slots are less than this one."""
-    first, last = 0, len(ascending)
-    while first < last:
-        middle = (first + last) // 2
-        if ascending[middle] < slot:
-            first = middle + 1
-        else:
-            last = middle
-    return first
+    place = rank(ascending, slot)
+    return place if place < len(ascending) and ascending[place] == slot else -1
 
 
 @inner

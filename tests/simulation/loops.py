@@ -5,7 +5,7 @@ import itertools
 import signal
 import sys
 from asyncio.base_events import BaseEventLoop
-from collections.abc import Callable, Coroutine, Generator
+from collections.abc import Callable, Coroutine, Generator, Iterable
 from typing import Any, Protocol
 
 from tests.simulation import kernel
@@ -143,13 +143,13 @@ def install() -> None:
 
 
 # What the interpreter keeps for each real thread: the running loop, its task and its hooks.
-ThreadState = tuple[asyncio.AbstractEventLoop | None, "asyncio.Task[Any] | None", tuple[Any, Any]]
+ThreadState = tuple[asyncio.AbstractEventLoop | None, "asyncio.Task[Any] | None", Iterable[Any]]
 
 
 def _thread_state() -> ThreadState:
     loop = asyncio._get_running_loop()
     task = None if loop is None else asyncio.current_task(loop)
-    return loop, task, tuple(sys.get_asyncgen_hooks())  # type: ignore[return-value]
+    return loop, task, sys.get_asyncgen_hooks()
 
 
 def _restore_thread_state(state: ThreadState) -> None:

@@ -261,8 +261,8 @@ def test_a_row_without_probability_has_no_log_loss():
     score = Hits()
     score.count(np.array([0, 1]), np.array([0, 0]))
     assert score.to_dict()["log_loss"] is None
-    given, absent = [0.25, 0.75], [np.nan, np.nan]
-    score.count(np.array([1, 1, 0]), np.array([1, -1, 0]), np.array([given, given, absent]))
+    known, unknown = [0.25, 0.75], [np.nan, np.nan]
+    score.count(np.array([1, 1, 0]), np.array([1, -1, 0]), np.array([known, known, unknown]))
     assert score.to_dict()["log_loss"] == -math.log(0.75)
     assert score.to_dict()["recent_log_loss"] == -math.log(0.75)
     assert score.state()["log_loss"] == [-math.log(0.75), 1]

@@ -142,8 +142,8 @@ def whole_numbers(n: int) -> tuple[Float64Array, Float64Array]:
 def mean_error(y: Float64Array, answers: Float64Array) -> tuple[float, past_values.ValuePast]:
     """Return that of the predictions after the first 200, and the state after all."""
     past = past_values.new_value_past()
-    found, _ = past_values.ValuePasts().learn(past, answers, answers, y, np.ones(len(y)))
-    return float(np.abs(found - y)[200:].mean()), past
+    predictions, _ = past_values.ValuePasts().learn(past, answers, answers, y, np.ones(len(y)))
+    return float(np.abs(predictions - y)[200:].mean()), past
 
 
 def test_predictions_move_to_numbers_that_repeat():
@@ -173,9 +173,9 @@ def test_a_view_moves_predictions_as_learning_does():
     view = learning.view(past)
     assert view is not None
     assert len(view.targets) == 399
-    own = view.answer(ValueAnswers(means[399:], np.ones(1)), means[399:]).prediction
-    found, _ = learning.learn(past, means[399:], means[399:], y[399:], np.ones(1))
-    assert_allclose(own, found, rtol=1e-9)
+    answer = view.answer(ValueAnswers(means[399:], np.ones(1)), means[399:]).prediction
+    before_learning, _ = learning.learn(past, means[399:], means[399:], y[399:], np.ones(1))
+    assert_allclose(answer, before_learning, rtol=1e-9)
     step, at = 1e-6, float(means[399])
     ends = np.array([at - step, at + step])
     low, high = view.answer(ValueAnswers(ends, np.ones(2)), ends).prediction
