@@ -467,16 +467,27 @@ def _is_path(X: Any) -> bool:
     return isinstance(X, str | Path)
 
 
+def _why_uneven(X: Sequence[Any]) -> str:
+    """Return why numpy can make no array of rows."""
+    lengths = [len(row) if _is_sized(row) else 1 for row in X]
+    for number, length in enumerate(lengths, 1):
+        if length != lengths[0]:
+            return (
+                f"the rows of X differ in length: the first has {lengths[0]} values, row "
+                f"{number:,} has {length}"
+            )
+    arrays = list, tuple, np.ndarray
+    for number, row in enumerate(X, 1):
+        if isinstance(row, arrays) and any(isinstance(value, arrays) for value in row):
+            return f"row {number:,} of X has a list or an array for a value: give numbers or texts"
+    return "some of X are rows, and others are numbers: give a list of rows"
+
+
 def _numbers_or_lists(X: Any) -> Any:
     try:
         rows = np.asarray(X)
     except ValueError:
-        lengths = [len(row) if _is_sized(row) else 1 for row in X]
-        other = next((i for i, n in enumerate(lengths, 1) if n != lengths[0]), 1)
-        raise ValueError(
-            f"the rows of X differ in length: the first has {lengths[0]} values, row {other:,} has "
-            f"{lengths[other - 1]}"
-        ) from None
+        raise ValueError(_why_uneven(X)) from None
     if rows.dtype.kind in "US" and not isinstance(X, np.ndarray):
         rows = np.asarray(X, object)  # numpy turns numbers beside texts into texts
     if rows.dtype.kind not in "fi" and all(isinstance(v, _NUMBER) for v in rows.ravel().tolist()):

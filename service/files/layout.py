@@ -33,6 +33,8 @@ _QUOTED = re.compile(r'"[^"]*"')
 _DELIMITERS = ",;\t|"
 # The mark of a comment that may be a header, alone or before the first name.
 _MARK = re.compile(r"#(?:fields:)?\s*", re.IGNORECASE)
+# A first name behind the mark, as numpy writes it. "#", "#sold" and "# of rooms" are names.
+_MARKED_NAME = re.compile(r"# (?!of\b)")
 _EXCELS = re.compile(rf'"?sep=([{re.escape(_DELIMITERS)}])"?[\r\n]*', re.IGNORECASE)
 # As many rows as there are columns without a word in them are no titles.
 _FEWEST_COLUMNS = 3
@@ -78,8 +80,7 @@ def find_layout(source: TextSource, roles: Roles, longest_row: int | None) -> La
     wanted = {name for name in roles if name is not None and not name.isdecimal()}
     rows = rows_by[delimiter]
     if _columns_of_all(rows) > 1 and not _may_be_title(rows[0]):
-        # "#" is a name, "#sold" is another, and "# sold" is what numpy writes.
-        return Layout(delimiter, marked=rows[0][0].startswith("# "))
+        return Layout(delimiter, marked=_MARKED_NAME.match(rows[0][0]) is not None)
     layouts = list[tuple[int, Layout]]()
     for each in (*_DELIMITERS, SPACES):
         if each == SPACES and layouts:

@@ -89,6 +89,7 @@ class TestBatches:
             (7, [1], "X is of type int: give a list of rows"),
             ({1, 2}, [1], "X is of type set"),
             ([[1.0, 2.0], [3.0]], [1, 2], "the first has 2 values, row 2 has 1"),
+            ([[1.0, [2.0]], [1.0, 2.0]], [1, 2], "row 1 of X has a list or an array for a value"),
             ([{"a": 1, "y": 2}] * 2, "y", "2 rows in X and 1 values in y; if y is a column of X, "),
             ({"a": [1, 2], "b": ["u", "v"]}, [1, 2], "write pandas.DataFrame"),
         ],

@@ -590,7 +590,14 @@ def test_a_comment_may_be_the_header_of_other_tables() -> None:
         assert (read["names"], read["y"]) == (["day", "amount"], ["yes", "no"])
 
 
-@pytest.mark.parametrize("body", [b"note\nall is well\nnot so well\n", b"#,y\n1,a\n2,b\n"])
+@pytest.mark.parametrize(
+    "body",
+    [
+        b"note\nall is well\nnot so well\n",
+        b"#,y\n1,a\n2,b\n",
+        b"# of rooms,price\n1,2\n3,4\n",
+    ],
+)
 def test_texts_and_marks_are_no_tables_of_spaces(body: bytes) -> None:
     read = DECODERS[CSV](body, False, BOUNDS, Roles())
     assert isinstance(read, Fields)
